@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs import cache
+from ...jaxprs.cache import Cache
 from ...jaxprs.fence import ConcreteArray, Tracer
 from ...jaxprs.types import Value
 from ...tape.operation import Op, op_of
@@ -46,6 +47,8 @@ _KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "float
 _CASTS = ("float32", "int32", "uint8", "complex64", "bool")
 _DTYPE_ARGUMENTS = {"dtype", "out_type", "output_type", "index_type"}
 _WHOLE_ARGUMENTS = {"axis", "block_size", "num_lower", "num_upper"}
+# Of an operation of one tensor this many different options are found without a look at each.
+CACHED_OPTIONS = 64
 _HOST_DTYPES = {int: np.int32, float: np.float32, bool: np.bool_}
 _ARRAYS = (Tensor, Variable, jax.Array, np.ndarray, np.generic)
 
@@ -228,15 +231,15 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
         defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
         plain = {key: _option(key, value) for key, value in defaults.items() if key in names[count:]}
         complete = len(plain) == len(names) - count
-        ready: dict[Hashable, Callable[[Array], Any]] = {}  # what runs the body of one tensor with these options
+        ready: Cache[Callable[[Array], Any]] = Cache(CACHED_OPTIONS)  # what runs the body of one tensor, by the options
         public_signature = _with_name(signature, names[:count])
         public_names = list(public_signature.parameters)
         known, required = set(public_names), set(names) - set(defaults)
 
         def public(*args, **kwargs):
             key = _plain_key(args, kwargs) if count == 1 else None
-            if key in ready:
-                return ready[key](args[0]._array)
+            if key is not None and (run_on := ready.peek(key)) is not None:
+                return run_on(args[0]._array)
             if complete and not kwargs and len(args) == count:
                 arrays, options = args, plain
             else:
@@ -246,7 +249,7 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
                 arrays = [given[key] for key in names[:count]]
                 options = {key: _option(key, given[key]) if key in given else plain[key] for key in names[count:]}
             if key is not None:
-                ready[key] = _of_one(fn, fn.__name__, kinds, options, names[0])
+                ready.get(key, _of_one, fn, fn.__name__, kinds, options, names[0])
             if agree or count == 1:
                 return run(fn, fn.__name__, arrays, kinds, names, **options)
             arrays = [raw(array) for array in arrays]

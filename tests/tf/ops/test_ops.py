@@ -9,9 +9,10 @@ import pytest
 
 import tapejax as tf
 from tapejax.execution import trial
-from tapejax.jaxprs import custom_rules
+from tapejax.jaxprs import cache, custom_rules
 from tapejax.tf.namespaces import NAMESPACES
 from tapejax.tf.ops.array import _gather_nd
+from tapejax.tf.ops.table import CACHED_OPTIONS
 from tapejax.tf.values.missing import MISSING
 from tests.compiling import compiles
 
@@ -505,3 +506,11 @@ def test_stateless_dropout_is_what_general_dropout_makes_of_the_same_numbers():
     for noise_shape in (None, [4, 1]):
         one = tf.nn.experimental.stateless_dropout(x, 0.4, seed, noise_shape=noise_shape)
         np.testing.assert_array_equal(one, tf.nn.experimental.general_dropout(x, 0.4, draw, noise_shape))
+
+
+def test_options_that_are_always_new_are_not_kept():
+    x = tf.constant([1, 2, 3])
+    for depth in range(300):
+        tf.one_hot(x, depth)
+    held = [known for known in cache._caches if known.size == CACHED_OPTIONS]
+    assert max(map(len, held)) > 1 and all(len(known) <= CACHED_OPTIONS for known in held)
