@@ -16,7 +16,12 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
 # Pages of the repository that do not lie in docs/.
-PAGES = {"ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+PAGES = {
+    "ARCHITECTURE.md": "architecture.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "tests/tf/parity/DIFFERENCES.md": "asserted.md",
+}
 # Each page of the API: its title, and its objects with the names that users write, after a colon those of its members that
 # are shown where not all of them are.
 API = {

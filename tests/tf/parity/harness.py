@@ -109,7 +109,7 @@ def compare(
         except BaseException as error:
             error.add_note(f"raised under tapejax {mode}")
             raise
-        report = f"{inspect.getdoc(body)}\n\nTensorFlow: {expected}\n\ntapejax {mode}: {actual}\n\n"
+        report = f"{inspect.getdoc(body) or body.__name__}\n\nTensorFlow: {expected}\n\ntapejax {mode}: {actual}\n\n"
         judge(expected, actual, report, x64, rtol, atol, warns, says, differs)
 
 
