@@ -5,6 +5,7 @@ Each loads what it needs when it is called, and leaves the tape as it is.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -427,6 +428,8 @@ def _extend(kind: type, methods: type) -> None:
     """Gives the class `kind` the methods of another."""
     for name, method in vars(methods).items():
         if callable(method):
+            for each in (method, inspect.unwrap(method)):
+                each.__qualname__ = f"{kind.__name__}.{name}"  # as Python's errors name it
             setattr(kind, name, method)
 
 

@@ -1,9 +1,11 @@
-"""tools/seeing/tape.py: a recorded program is run forward from other values, as `tape.as_function` does."""
+"""tools/seeing/tape.py: what classes of tapes are given; a recorded program run forward from other values."""
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from taping import X, Y, program_of, recorded
 
+import tapejax as tf
 from tapejax.tape.query import Query
 from tapejax.tools.seeing.tape import replay
 
@@ -18,3 +20,9 @@ def test_a_replay_goes_through_an_intermediate_source():
     program, values = Query(recording, [y], [X, z]).program()
     np.testing.assert_array_equal(replay(program, values, [X + 1, z])[0], (2 * X + 2) ** 2)  # its change counts beside
     np.testing.assert_array_equal(replay(program, values, [X, z + 1])[0], (2 * X + 1) ** 2)
+
+
+def test_an_error_names_the_class_that_a_user_knows():
+    for method in ("explain", "memory", "as_function", "__getitem__"):
+        with pytest.raises(TypeError, match=rf"GradientTape\.{method}\(\) missing"):
+            getattr(tf.GradientTape(), method)()
