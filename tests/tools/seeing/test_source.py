@@ -31,6 +31,7 @@ def pasted(function):
 # functions.
 OBJECTS = {
     "conjugate_gradient",
+    "custom_linear_solve",
     "custom_root",
     "checkpoint_names",
     "pure_callback_beside_the_gradient",

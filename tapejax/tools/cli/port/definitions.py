@@ -117,5 +117,5 @@ def _owner(definition: str) -> str:
 def _renamed(code: str, names: dict[str, str]) -> str:
     """Code with other names for variables, where they are no attributes and in no string."""
     found = "|".join(map(re.escape, names)) or "(?!)"
-    pattern = rf"""'[^'\n]*'|"[^"\n]*"|(?<![\w.])({found})\b"""
+    pattern = rf"""'[^'\n]*'|"[^"\n]*"|(?<![\w.])({found})\b(?!['"])"""
     return re.sub(pattern, lambda match: names[match[1]] if match[1] else match[0], code)

@@ -29,7 +29,7 @@ def test_variables_get_other_names_and_nothing_else_does():
     assert _renamed(code, {"x": "y", "jk": "z"}) == (
         "def f(y, z):\n    return y.x + xx + jnp.einsum('ij,jk->ik', y, z)[\"x\"]"
     )
-    assert _renamed(code, {}) == code
+    assert _renamed(code, {}) == code and _renamed("f(f'{x}')", {"f": "g"}) == "g(f'{x}')"
 
 
 def test_parts_and_tuples_of_names_are_defined_once():
