@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, Union
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from .dtypes import DType
 
 TensorLike: TypeAlias = Any  # a Tensor, a Variable, a jax.Array, NumPy's, a Python number, or a nested list of these
 Nest: TypeAlias = Any  # a tensor or another leaf, or a list, tuple, dict ... of nests (tf.nest); to a tape any pytree
@@ -21,7 +18,13 @@ Number: TypeAlias = Any  # Python's int, float, bool or complex, or a NumPy valu
 Array: TypeAlias = Any  # an array of JAX's, or a tracer that stands for one
 VariableLike: TypeAlias = Any  # a Variable, or a library's: of Keras, Flax ...
 
-DTypeLike: TypeAlias = Union["DType", np.dtype, type, str]  # also NumPy's and JAX's scalar types, and Python's
+
+class _DType(Protocol):  # TensorFlow's
+    name: str
+    dtype: np.dtype
+
+
+DTypeLike: TypeAlias = _DType | np.dtype | type | str  # also NumPy's and JAX's scalar types, and Python's
 ShapeLike: TypeAlias = Any  # a TensorShape, or one size or several: a number, a list, a tuple, an integer tensor
 AxisLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]  # one axis or several; an integer tensor is an index, too
 IntLike: TypeAlias = SupportsIndex  # an integer, or a scalar tensor that holds one

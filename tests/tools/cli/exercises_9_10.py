@@ -168,6 +168,7 @@ WRONG = {
         [
             "lambda x: jnp.log(1.0 - jnp.exp(x))",
             "lambda x: jnp.log1p(-jnp.exp(x))",
+            "lambda x: jnp.log(-jnp.expm1(x))",  # 0 far from zero
             "lambda x: jnp.log(jnp.maximum(1.0 - jnp.exp(x), 1e-7))",
             "lambda x: jnp.log(-x)",  # right near 0
             "lambda x: -jnp.exp(x)",  # right far from it
