@@ -15,8 +15,8 @@ LIMITS = {
     "jaxprs": (1_325, 220),
     "tape": (1_600, 250),
     "execution": (2_200, 640),
-    "tf": (16_200, 850),
-    "tools": (8_000, 850),
+    "tf": (15_150, 850),
+    "tools": (7_550, 850),
 }
 _LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 

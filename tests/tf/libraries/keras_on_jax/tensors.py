@@ -427,7 +427,7 @@ def test_fit_on_a_dataset():
     model.set_weights(start)
     model.compile("sgd", "mse")
     close(history, model.fit(x, y, batch_size=4, shuffle=False, **weights).history["loss"])
-    with pytest.raises(ValueError, match="go into the Dataset"):
+    with pytest.raises(ValueError, match="put y and sample_weight into it"):
         model.fit(pairs, y)
 
 
