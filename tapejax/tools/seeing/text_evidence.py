@@ -180,9 +180,10 @@ class TextEvidence:
     def from_keras(self, target: Array) -> Reason | None:
         """Where a target was computed from what ``model.predict`` or ``get_weights`` gave."""
         for _, statement, binds in self._behind(target):
-            for method, call in KERAS_GIVES.items():
-                if call.search(statement.line.text):
-                    return reason(f"python: {method}", At(None, statement.line), binds=binds)
+            if KERAS_GIVES["predict"].search(statement.line.text):
+                return reason("python: predict", At(None, statement.line), binds=binds)
+            if KERAS_GIVES["get_weights"].search(statement.line.text):
+                return reason("python: get_weights", At(None, statement.line), binds=binds)
         return None
 
     def _behind(self, target: Array) -> Iterator[tuple[Text, Assignment, str]]:

@@ -368,6 +368,7 @@ in_math(
     "in_top_k", "targets", label=" targets", call=lambda f, targets: f(targets, [[1.0, 3.0, 2.0], [5.0, 1.0, 7.0]], 1)
 )
 in_math("accumulate_n add_n", "matrix", "matrix2", call=lambda f, x, y: f([x, y, x]))
+in_math("polyval", "x", "y", "x", call=lambda f, x, y, z: f([x, y], z))
 in_math("bincount", "counts")
 in_math("bincount", "weights", label=" weights", call=lambda f, weights: f([1, 0, 3, 1], weights))
 in_math("confusion_matrix", "counts", "counts")
