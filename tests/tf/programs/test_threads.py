@@ -255,7 +255,8 @@ from tapejax.tf.values.staging import tracing
 sys.setswitchinterval(1e-6)
 v, stop, runs = tf.Variable(0.0), threading.Event(), [0, 0]
 step = tf.function(lambda: v.assign_add(1.0))
-step()
+for _ in range(300):  # until it is compiled: JAX imports MLIR's modules then, and does not bear an interrupt in the middle of that
+    step()
 
 def others():
     while not stop.is_set():
@@ -278,7 +279,7 @@ stop.set()
 worker.join(60)
 assert not worker.is_alive() and tracing.acquire(timeout=60)
 # each interrupt may come between a call and the count of it
-assert 0 <= float(v) - 1 - sum(runs) <= 20, (float(v), runs)
+assert 0 <= float(v) - 300 - sum(runs) <= 20, (float(v), runs)
 print("exact")
 """
 
