@@ -255,7 +255,7 @@ from tapejax.tf.values.staging import tracing
 sys.setswitchinterval(1e-6)
 v, stop, runs = tf.Variable(0.0), threading.Event(), [0, 0]
 step = tf.function(lambda: v.assign_add(1.0))
-for _ in range(300):  # until it is compiled: JAX imports MLIR's modules then, and does not bear an interrupt in the middle of that
+for _ in range(300):  # until it is compiled: JAX imports its compiler then, and does not bear an interrupt in the middle of that
     step()
 
 def others():
