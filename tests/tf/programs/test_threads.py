@@ -249,14 +249,15 @@ def test_a_call_that_fails_holds_nothing():
 
 _INTERRUPTED = """
 import os, signal, sys, threading, time
+import jax
 import tapejax as tf
 from tapejax.tf.values.staging import tracing
 
 sys.setswitchinterval(1e-6)
 v, stop, runs = tf.Variable(0.0), threading.Event(), [0, 0]
 step = tf.function(lambda: v.assign_add(1.0))
-for _ in range(300):  # until it is compiled: JAX imports its compiler then, and does not bear an interrupt in the middle of that
-    step()
+step()
+jax.jit(lambda x: x + 1)(1.0)  # JAX imports its compiler here, and does not bear an interrupt in the middle of that
 
 def others():
     while not stop.is_set():
@@ -279,7 +280,7 @@ stop.set()
 worker.join(60)
 assert not worker.is_alive() and tracing.acquire(timeout=60)
 # each interrupt may come between a call and the count of it
-assert 0 <= float(v) - 300 - sum(runs) <= 20, (float(v), runs)
+assert 0 <= float(v) - 1 - sum(runs) <= 20, (float(v), runs)
 print("exact")
 """
 
