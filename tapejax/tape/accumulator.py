@@ -44,7 +44,7 @@ class ForwardAccumulator:
 
     def __init__(self, primals: Pytree, tangents: Pytree):
         self._sources = structures.current.take_apart(primals, "primals")
-        self._tangents = structures.current.tangents(primals, tangents)
+        self._tangents = structures.current.tangents(self._sources, tangents)
         self._recording = Recording(watch_accessed=False)
         self._active: active.Activation | None = None  # None while it is not recording
         self._around: tuple[TraceLike | None, Sequence[Recording]] = (None, ())

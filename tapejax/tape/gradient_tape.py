@@ -241,15 +241,15 @@ class GradientTape:
         {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
         """
         recording = self._usable()
-        ends, starts = targets_of(target).leaves, sources_of(sources)
+        ends, starts = targets_of(target), sources_of(sources)
         zeros = (lambda shape: shape) if gives_zeros(unconnected_gradients) else None
-        cotangents = None if output_gradients is None else structures.current.cotangents(target, output_gradients)
+        cotangents = None if output_gradients is None else structures.current.cotangents(ends, output_gradients)
 
         def pull_back(program: Program, values: Sequence[Value]) -> list[Value | None]:
             ends = () if cotangents is None else ([conjugate(x) for x in cotangents],)
             return runner.current.sweep(sweep, program, values, *ends)
 
-        found = self._differentiate("gradient", recording, ends, starts, pull_back, zeros)
+        found = self._differentiate("gradient", recording, ends.leaves, starts, pull_back, zeros)
         pairs = zip(starts.leaves, found, strict=True)
         return starts.pack([x if x is None else runner.current.placed(leaf.array, x) for leaf, x in pairs])
 

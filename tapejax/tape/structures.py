@@ -38,6 +38,7 @@ class Structure:
     """A pytree of arrays taken apart."""
 
     def __init__(self, structure: Pytree):
+        self.structure = structure
         arrays, self._tree = jax.tree.flatten(structure)
         self.leaves = [Leaf(x, x, lambda x: x) for x in arrays]
 
@@ -66,11 +67,11 @@ class Conventions:
         (leaf,) = self.take_apart(value, argument).leaves
         return leaf
 
-    def cotangents(self, target: Pytree, given: Pytree) -> list[Value]:
-        """The arrays in `given`: one for each leaf of `target`, of its shape and dtype."""
+    def cotangents(self, targets: Structure, given: Pytree) -> list[Value]:
+        """The arrays in `given`: one for each leaf of `targets`, of its shape and dtype."""
         return list(jax.tree.leaves(given))
 
-    def tangents(self, primals: Pytree, given: Pytree) -> list[Value]:
+    def tangents(self, primals: Structure, given: Pytree) -> list[Value]:
         """The arrays in `given`, which is structured as `primals`: one for each leaf, of its shape and dtype."""
         return list(jax.tree.leaves(given))
 

@@ -125,7 +125,7 @@ class Structure(structures.Structure):
     registered pytree (a Flax state, an Equinox module) as JAX does. What is no array inside a pytree becomes None."""
 
     def __init__(self, structure: Nest, argument: str):
-        self._structure = structure
+        self.structure = structure
         self._items: list[tuple[int, Any]] = []  # of each item how many parts it has (-1: it is a leaf), and its tree
         self.leaves: list[Leaf] = []
         items = nest.taken_apart(structure, _is_container)
@@ -172,7 +172,7 @@ class Structure(structures.Structure):
         if self._plain_list:
             return list(results)
         wrapped = iter(results)
-        return nest.packed(self._structure, self._packed(wrapped), _is_container)
+        return nest.packed(self.structure, self._packed(wrapped), _is_container)
 
     def _packed(self, results: Iterator[Array | None]) -> Iterator[Pytree]:
         for count, pytree in self._items:
@@ -257,10 +257,10 @@ class Conventions(structures.Conventions):
         cure = cure_of(value, argument)
         raise TypeError(f"Argument `{argument}` should be one Tensor, jax.Array or Variable, but is {value!r}.{cure}")
 
-    def cotangents(self, target: Nest, given: Nest) -> list[Array]:
+    def cotangents(self, targets: structures.Structure, given: Nest) -> list[Array]:
         """As in `take_apart`, but that a list is a tensor where a tensor is meant, and a list of one stands for that one."""
-        ends = Structure(target, "target").leaves
-        parts = [given] if leaf_of(target) is not None else nest.flatten(given)
+        ends = targets.leaves
+        parts = [given] if leaf_of(targets.structure) is not None else nest.flatten(given)
         if isinstance(given, (list, tuple)) and len(given) == 1 and leaf_of(given[0]) is not None:
             parts = list(given)
         parts = list(itertools.chain.from_iterable(map(_parts_of_module, parts)))
@@ -268,16 +268,17 @@ class Conventions(structures.Conventions):
             raise ValueError(f"output_gradients: got {len(parts)} for {len(ends)} target(s); one is needed for each.")
         return [_cotangent(leaf.array, x, i) for i, (leaf, x) in enumerate(zip(ends, parts, strict=True))]
 
-    def tangents(self, primals: Nest, given: Nest) -> list[Array]:
-        nest.assert_same_structure(primals, given)
-        starts = Structure(primals, "primals")
-        arrays = [leaf.array for leaf in starts.leaves]
-        found = [_tangent(x, y, i) for i, (x, y) in enumerate(zip(arrays, starts.parts_of(given), strict=True))]
+    def tangents(self, primals: Structure, given: Nest) -> list[Array]:  # type: ignore[override]  # `take_apart` made it
+        nest.assert_same_structure(primals.structure, given)
+        arrays = [leaf.array for leaf in primals.leaves]
+        found = [_tangent(x, y, i) for i, (x, y) in enumerate(zip(arrays, primals.parts_of(given), strict=True))]
+        seen: set[int] = set()
         for i, x in enumerate(arrays):
-            if any([x is before for before in arrays[:i]]):
+            if id(x) in seen:
                 raise ValueError(
                     f"primals[{i}] was specified as a primal before: give it once, with the sum of its tangents."
                 )
+            seen.add(id(x))
         return found
 
     def read(self, holder: object) -> None:

@@ -58,10 +58,8 @@ def as_python(source: str) -> str:
     <BLANKLINE>
     """
     for text in (source, _HEADS.sub(r"\1", source)):
-        with (
-            contextlib.suppress(SyntaxError),
-            warnings.catch_warnings(action="ignore"),
-        ):  # they come when it is compiled
+        # warnings come when it is compiled
+        with contextlib.suppress(SyntaxError), warnings.catch_warnings(action="ignore"):
             ast.parse(text)
             return text
     try:

@@ -80,14 +80,14 @@ class Backward:
 
     def __init__(self, tape: GradientTape, target: Nest, sources: Nest, output_gradients: Nest, spaces: Sequence[dict]):
         recording = tape._usable()
-        targets, self.structure, self._sources = targets_of(target).leaves, sources_of(sources), sources
-        ends = [leaf.array for leaf in targets]
+        targets, self.structure = targets_of(target), sources_of(sources)
+        ends = [leaf.array for leaf in targets.leaves]
         self.query = Query(recording, ends, [leaf.source(recording) for leaf in self.structure.leaves])
         found, _ = self.query.relevant()
         self._entries = [(position, recording.entries[position]) for position, *_ in found]
         self.program, self.values = self.query.program()
         with active.outside():
-            given = None if output_gradients is None else structures.current.cotangents(target, output_gradients)
+            given = None if output_gradients is None else structures.current.cotangents(targets, output_gradients)
             self.seeds = derivatives.ones(self.program, self.values) if given is None else [conjugate(x) for x in given]
         self.names = Names(recording, spaces)
         self.of = self.names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
@@ -163,7 +163,7 @@ class Backward:
         if given is None:
             with active.outside():
                 return [jnp.ones_like(leaf.array) for leaf in leaves]
-        return structures.current.tangents(self._sources, given)
+        return structures.current.tangents(self.structure, given)
 
     def tangents(self, directions: Sequence[Array]) -> dict[int, Array]:
         """The tangents of the sources and of what is computed from them, by the id of the array: one forward sweep."""

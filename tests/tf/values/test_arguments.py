@@ -29,20 +29,20 @@ def test_what_cannot_be_watched():
 
 
 def test_cotangents_are_as_given():
-    assert structures.current.cotangents([X], [Y])[0] is Y
-    assert structures.current.cotangents(X, [Y])[0] is Y  # a list of one stands for that one
+    assert structures.current.cotangents(targets_of([X]), [Y])[0] is Y
+    assert structures.current.cotangents(targets_of(X), [Y])[0] is Y  # a list of one stands for that one
 
 
 @pytest.mark.parametrize("given, text", [([jnp.ones(3)], "has shape"), ([Y, Y], "got 2 for 1"), ([None], "is None")])
 def test_a_wrong_cotangent_is_refused(given, text):
     with pytest.raises((ValueError, InvalidArgumentError), match=text):
-        structures.current.cotangents([X], given)
+        structures.current.cotangents(targets_of([X]), given)
 
 
 def test_a_wrong_tangent_is_refused():
-    assert structures.current.tangents([X], [Y])[0] is Y
+    assert structures.current.tangents(sources_of([X]), [Y])[0] is Y
     for given, text in (([jnp.ones(3)], r"tangents\[0\] has shape"), ([jnp.array([1, 2])], "dtype int")):
         with pytest.raises(ValueError, match=text):
-            structures.current.tangents([X], given)
+            structures.current.tangents(sources_of([X]), given)
     with pytest.raises(ValueError, match=r"primals\[1\] was specified as a primal before"):
-        structures.current.tangents([X, X], [Y, Y])
+        structures.current.tangents(sources_of([X, X]), [Y, Y])
