@@ -106,7 +106,7 @@ def _caller(site: Site) -> str:
 class _Rewriter:
     def __init__(self, program: Program, sites: dict[int, Site], ever: set, missing: dict):
         self.program, self.sites, self.ever, self.known_missing = program, sites, ever, missing
-        self.lines, self.randoms = program.source.splitlines(), program.randoms
+        self.lines, self.randoms = program.source.splitlines(), program.probes.randoms
         self.missing: dict[str, set[int]] = {}  # function -> positions of arguments that are gone
         self.aliases: dict[str, str] = {}
         self.unused: dict[str, list[int]] = {}  # function -> positions of parameters that it does not read
