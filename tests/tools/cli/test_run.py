@@ -78,18 +78,6 @@ print(*later())
     assert capsys.readouterr().out == "tapejax tapejax\n"
 
 
-def test_whether_there_is_a_module(run, capsys, namespaces, monkeypatch):
-    source = """
-import importlib.util, sys
-names = "", ".some", ".no_such_thing", "_addons", "_hub.no_such_thing"
-print(*(importlib.util.find_spec("tensorflow" + name) is not None for name in names), "tensorflow" in sys.modules)
-print(importlib.util.find_spec("json").name, importlib.util.find_spec("keras.no_such_thing"))
-"""
-    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
-    assert run(source) == 0
-    assert capsys.readouterr().out == "True True False False False False\njson None\n"
-
-
 def test_importing_leaves_the_namespaces_as_they_are(run, namespaces):
     before = tapejax.__spec__, tapejax.__name__, namespaces.__spec__, namespaces.__name__
     assert run("import tensorflow.some") == 0
