@@ -57,22 +57,12 @@ class Assignment(NamedTuple):
         return line.file == self.line.file and self.line.number <= line.number <= self.end
 
 
-class Span(NamedTuple):
-    """The lines of a ``with`` block's body."""
-
-    first: int
-    last: int
-
-    def holds(self, line: int) -> bool:
-        return self.first <= line <= self.last
-
-
 class Text:
     """The source text around one place in the user's code, if it can be read."""
 
     def __init__(self, where: Where):
         self.assignments: list[Assignment] = []
-        self.block: Span | None = None
+        self.block: range | None = None  # the lines of the `with` statement's body
         self.readable = False
         self.scope: tuple[str, int] | None = None
         line = line_of(where)
@@ -94,15 +84,15 @@ class Text:
             # what an inner function binds is local to it unless declared otherwise; what it mutates is shared
             self.assignments += found if function is None else [a for a in found if a.changes]
 
-    def span_at(self, number: int) -> Span | None:
-        """The body of the ``with`` statement whose head is at that line."""
+    def span_at(self, number: int) -> range | None:
+        """The lines of the body of the ``with`` statement whose head is at that line."""
         for node in ast.walk(self._scope):
             if isinstance(node, (ast.With, ast.AsyncWith)):
                 first = node.body[0].lineno
                 if node.lineno <= number < first:
-                    return Span(first, node.body[-1].end_lineno or number)
+                    return range(first, (node.body[-1].end_lineno or number) + 1)
                 if node.lineno == number == first:
-                    return Span(number, number)
+                    return range(number, number + 1)
         return None
 
     def of(self, name: str, line: int | None = None) -> list[Assignment]:

@@ -407,6 +407,12 @@ class Row(NamedTuple):
     line: Line | None
 
 
+def first_and_last(count: int) -> tuple[range, range, range]:
+    """Of so many rows the numbers of those that are shown first, of those that are hidden then, and of the last."""
+    first, last = (FIRST, count - LAST) if count > ROWS else (count, count)
+    return range(first), range(first, last), range(last, count)
+
+
 class Table:
     """The rows of a recording, each made when it is read."""
 
@@ -417,12 +423,6 @@ class Table:
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    def parts(self) -> tuple[range, range, range]:
-        """The positions of the rows that are shown first, of those that are hidden then, and of the last."""
-        count = len(self)
-        first, last = (FIRST, count - LAST) if count > ROWS else (count, count)
-        return range(first), range(first, last), range(last, count)
 
     def __getitem__(self, position: int) -> Row:
         entry, names = self._entries[position], self.names
@@ -483,7 +483,7 @@ def text_table(tape: GradientTape, recording: Recording | None, spaces: Sequence
         return heading(tape, None)
     names = Names(recording, spaces)
     table = Table(recording, names)
-    first, hidden, last = table.parts()
+    first, hidden, last = first_and_last(len(table))
     cells = [("#", "", "value", "operation", "inputs", "line"), *map(_text_cells, map(table.__getitem__, first))]
     if hidden:
         cells.append(("…", "", "…", "…", "…", _more(hidden)))
@@ -515,7 +515,7 @@ def html_table(tape: GradientTape, recording: Recording | None, spaces: Sequence
     names = Names(recording, spaces)
     table = Table(recording, names)
     body = f"<div>{bold(heading(tape, recording, names))}</div>"
-    first, hidden, last = table.parts()
+    first, hidden, last = first_and_last(len(table))
     body += _html_rows(table, first, head=True)
     for i in range(0, len(hidden), GROUP):
         if i == GROUP * GROUPS:

@@ -310,7 +310,7 @@ class TextEvidence:
         return any(s.defines and source in s.uses or self._makes(text, s, used) for used, s in made)
 
     def _inside(self, text: Text, statement: Assignment) -> bool:
-        return text.block is not None and text.block.holds(statement.line.number)
+        return text.block is not None and statement.line.number in text.block
 
     def _makes(self, text: Text, statement: Assignment, name: str) -> bool:
         """Whether what a statement binds to `name` depends on the source, as far as the tape has recorded."""
@@ -353,7 +353,7 @@ class TextEvidence:
         """Whether recording was stopped at a line."""
         stops = [line_of(mark.where) for mark in self.graph.marked("stop")]
         spans = [text.span_at(stop.number) for stop in stops if stop is not None and text.readable]
-        return any(span is not None and span.holds(line.number) for span in spans)
+        return any(span is not None and line.number in span for span in spans)
 
     def _says_how(self, text: Text, statement: Assignment, binds: str) -> bool:
         """Whether it is seen how a path leaves the tape at a statement."""
@@ -362,7 +362,7 @@ class TextEvidence:
             or statement.function is not None
             or isinstance(self.values.get(binds), _PYTHON_VALUES)
             or text.block is None
-            or not text.block.holds(statement.line.number)
+            or statement.line.number not in text.block
             or self._stops(text, statement.line)
             or not self._at(statement)
         )
@@ -390,10 +390,10 @@ class TextEvidence:
         block = self.texts.block.block
         if block is None or text.scope != self.texts.block.scope:
             found = reason("outside: elsewhere", At(None, line), binds=binds)
-        elif line.number < block.first:
-            found = reason("before", At(None, line), binds=binds, line=block.first)
+        elif line.number < block[0]:
+            found = reason("before", At(None, line), binds=binds, line=block[0])
         else:
-            found = reason("after", At(None, line), binds=binds, line=block.last)
+            found = reason("after", At(None, line), binds=binds, line=block[-1])
         return found
 
     def _converted(self, text: Text, statement: Assignment, came: Sequence[Array]) -> Any:
