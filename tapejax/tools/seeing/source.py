@@ -84,6 +84,9 @@ class TapeFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         return self._function(*args, **kwargs)
 
+    def __reduce__(self) -> tuple:
+        return _from_code, (*self._print(), self.__signature__)
+
     @property
     def code(self) -> str:
         return self._print()[0]
@@ -99,6 +102,21 @@ class TapeFunction:
 
     def _repr_html_(self) -> str:
         return page(f"<pre>{html.escape(self.code)}</pre>")
+
+
+def _from_code(code: str, constants: dict[str, Array], signature: inspect.Signature) -> TapeFunction:
+    """What was pickled of a `TapeFunction`: operations cannot be, so it runs as code."""
+    scope: dict[str, Any] = {"jax": jax, "jnp": jnp, "np": np, **constants}
+    exec(compile(code, "<tape.as_function>", "exec"), scope)
+
+    def bare(x: Any) -> Any:
+        return x if (leaf := leaf_of(x)) is None else leaf.array
+
+    def function(*args: Any, **kwargs: Any) -> Nest:
+        args, kwargs = jax.tree.map(bare, (args, kwargs), is_leaf=lambda x: leaf_of(x) is not None)
+        return scope["f"](*args, **kwargs)
+
+    return TapeFunction(function, lambda: (code, constants), signature)
 
 
 def code(function: Callable, *args: Nest) -> TapeFunction:
