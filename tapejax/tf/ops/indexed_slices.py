@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -31,7 +32,8 @@ class IndexedSlices:
     """
 
     def __init__(self, values: TensorLike, indices: TensorLike, dense_shape: ShapeLike | None = None):
-        self._values, self._indices, self._shape = values, indices, dense_shape
+        self._values, self._indices = values, indices
+        self._shape: Any = dense_shape  # as it was given: sizes, or an integer tensor
 
     values = property(lambda self: self._values, doc="The rows, as they were given.")
     indices = property(lambda self: convert_to_tensor(self._indices, dtype_hint="int32"), doc="The number of each row.")

@@ -43,7 +43,7 @@ from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.staging import Compiled, JointOp, Slot
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable
-from ..values.types import Array, DTypeLike, Ignored, Nest, ShapeLike, TensorLike, VariableLike
+from ..values.types import Array, DTypeLike, Ignored, Nest, TensorLike, VariableLike
 from .description import Format, Json, in_short
 from .function import Binding, ConcreteFunction, Function, Program
 from .module import OWN, LoadedObject, Module, Trackable
@@ -342,7 +342,7 @@ def _call_of(layer: Trackable) -> Function | None:
     """The call of a layer of Keras, for batches of any size; None where its inputs are not known yet."""
     names = (f"inputs_{number}" if number else "inputs" for number in itertools.count())
 
-    def spec(shape: ShapeLike, dtype: DTypeLike) -> TensorSpec:
+    def spec(shape: Sequence[int | None], dtype: DTypeLike) -> TensorSpec:
         return TensorSpec([None, *shape[1:]], dtype, next(names))
 
     if not layer.built:

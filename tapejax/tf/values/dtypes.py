@@ -7,7 +7,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import jax
 import jax.numpy as jnp
@@ -234,8 +234,8 @@ class TensorShape(tuple):
         if dims is None:
             return tuple.__new__(_UnknownShape)
         if not isinstance(dims, Iterable) or isinstance(dims, (str, bytes)):
-            dims = (dims,)
-        return tuple.__new__(TensorShape, [_size(dim) for dim in dims])
+            dims = (cast("SupportsIndex", dims),)
+        return tuple.__new__(TensorShape, map(_size, dims))
 
     def __repr__(self) -> str:
         return f"TensorShape({list(self)})"
@@ -246,7 +246,7 @@ class TensorShape(tuple):
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
-    def __eq__(self, other: object) -> builtins.bool:
+    def __eq__(self, other: Any) -> builtins.bool:
         if isinstance(other, tuple):
             return not isinstance(other, _UnknownShape) and tuple.__eq__(self, other)
         try:
@@ -267,7 +267,7 @@ class TensorShape(tuple):
         got = tuple.__getitem__(self, key)
         return tuple.__new__(TensorShape, got) if type(key) is slice else got
 
-    def __add__(self, other: ShapeLike) -> TensorShape:
+    def __add__(self, other: ShapeLike) -> TensorShape:  # type: ignore[override]  # it takes more than a tuple
         return self.concatenate(other)
 
     def __radd__(self, other: ShapeLike) -> TensorShape:

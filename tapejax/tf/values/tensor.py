@@ -525,8 +525,8 @@ def _fitting(number: Number, dtype: np.dtype) -> Number | np.generic:
         raise DTypeError(f"{number!r} does not fit dtype {dtype} of the tensor beside it: {advice}")
     if kind is int:
         low, high = _limits(dtype)
-        if not low <= number <= high:
-            return _wrapped(number, dtype)
+        if not low <= number <= high:  # type: ignore[operator]  # an int
+            return _wrapped(number, dtype)  # type: ignore[arg-type]
     return number
 
 
