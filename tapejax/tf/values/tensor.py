@@ -1137,7 +1137,7 @@ def _put(held, update, *arrays, how, layout):
     return getattr(held.at[index], how)(update)
 
 
-def _plain_index(index: Index) -> Index:
+def _plain_index(index: Any) -> Any:
     return index if isinstance(index, (int, slice)) or index is None or index is Ellipsis else raw(index)
 
 

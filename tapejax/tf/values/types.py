@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from types import EllipsisType
 from typing import Any, Protocol, SupportsFloat, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -30,7 +31,9 @@ AxisLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]  # one axis or sev
 IntLike: TypeAlias = SupportsIndex  # an integer, or a scalar tensor that holds one
 IntsLike: TypeAlias = AxisLike  # one integer or several
 FloatLike: TypeAlias = SupportsFloat  # a number, or a scalar tensor that holds one
-Index: TypeAlias = Any  # what stands in x[...]: a number, a slice, an ellipsis, None, a tensor, or several of these
+Index: TypeAlias = (
+    SupportsIndex | slice | EllipsisType | Sequence[Any] | None
+)  # what stands in x[...], a tensor included
 Ignored: TypeAlias = object  # an argument of TensorFlow's that changes nothing here
 
 PaddingLike: TypeAlias = str | Sequence[Sequence[int]]  # "SAME", "VALID", or how much before and after, of each axis
