@@ -451,7 +451,6 @@ from tapejax.math import reduce_mean as reduce_mean
 from tapejax.math import reduce_min as reduce_min
 from tapejax.math import reduce_prod as reduce_prod
 from tapejax.math import reduce_sum as reduce_sum
-from tapejax.compat.v1 import register_tensor_conversion_function as register_tensor_conversion_function
 def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
 def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> tf.Tensor:

@@ -104,7 +104,6 @@ _LATER: dict[str, dict[str, str]] = {
             """,
         "ops.indexed_slices": "IndexedSlices",
         "programs.graphs": "gradients hessians",
-        "values.conversions": "register_tensor_conversion_function",
         "ops.initializers": """
             constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer
             """,
