@@ -75,8 +75,8 @@ def install(keras: types.ModuleType) -> None:
 
     def refuse(tensor: object) -> NoReturn:
         raise SymbolicValue(
-            f"{tensor!r} has no value: it is a placeholder of a Functional model. Pass it to layers, keras.ops, or (having "
-            "imported tapejax.keras) to tf functions; a jnp function goes into a keras.layers.Lambda."
+            f"{tensor!r} has no value: it is a placeholder of a Functional model. Pass it to layers or keras.ops; a function of "
+            "tf or jnp goes into a keras.layers.Lambda, or into a layer's call."
         )
 
     keras.KerasTensor.__jax_array__ = refuse

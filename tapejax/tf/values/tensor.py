@@ -233,9 +233,7 @@ def _holds_arrays(sequence: Sequence) -> bool:
     if _PLAIN_LEAVES.issuperset(map(type, sequence)):
         return False
     others = [item for item in sequence if type(item) not in _PLAIN_LEAVES]
-    return any(
-        _holds_arrays(item) if isinstance(item, (list, tuple)) else is_array_like(item) for item in others
-    )
+    return any(_holds_arrays(item) if isinstance(item, (list, tuple)) else is_array_like(item) for item in others)
 
 
 def is_array_like(value: object) -> bool:
