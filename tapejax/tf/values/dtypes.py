@@ -306,46 +306,21 @@ class TensorShape(tuple):
     def merge_with(self, other: ShapeLike) -> TensorShape:
         """What both say together. Raises ValueError when they disagree."""
         other = as_shape(other)
-        self._require(self.is_compatible_with(other), f"Shapes {self} and {other} are not compatible")
+        self.assert_is_compatible_with(other)
         if other.rank is None:
             return self
         return TensorShape([b if a is None else a for a, b in zip(self, other, strict=True)])
 
-    def most_specific_compatible_shape(self, other: ShapeLike) -> TensorShape:
-        other = as_shape(other)
-        if self.rank != other.rank:
-            return TensorShape(None)
-        return TensorShape([a if a == b else None for a, b in zip(self, other, strict=True)])
-
     def with_rank(self, rank: int) -> TensorShape:
-        self._require(self.rank == rank, f"Shape {self} must have rank {rank}")
-        return self
-
-    def with_rank_at_least(self, rank: int) -> TensorShape:
-        self._require(len(self) >= rank, f"Shape {self} must have rank at least {rank}")
-        return self
-
-    def with_rank_at_most(self, rank: int) -> TensorShape:
-        self._require(len(self) <= rank, f"Shape {self} must have rank at most {rank}")
-        return self
+        """The shape, if it can have that rank. Raises ValueError when it has another."""
+        return self.merge_with([None] * rank)
 
     def assert_has_rank(self, rank: int) -> None:
         self.with_rank(rank)
 
-    def assert_same_rank(self, other: ShapeLike) -> None:
-        other = as_shape(other)
-        self._require(other.rank in (self.rank, None), f"Shapes {self} and {other} must have the same rank")
-
     def assert_is_compatible_with(self, other: ShapeLike) -> None:
-        self._require(self.is_compatible_with(other), f"Shapes {self} and {other} are incompatible")
-
-    def assert_is_fully_defined(self) -> None:
-        self._require(self.is_fully_defined(), f"Shape {self} is not fully defined")
-
-    @staticmethod
-    def _require(condition: builtins.bool, message: str) -> None:
-        if not condition:
-            raise ValueError(message)
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {as_shape(other)} are not compatible")
 
 
 class _UnknownShape(TensorShape):
@@ -395,19 +370,6 @@ class _UnknownShape(TensorShape):
 
     def concatenate(self, other: ShapeLike) -> TensorShape:
         return self
-
-    most_specific_compatible_shape = concatenate
-
-    def with_rank(self, rank: int) -> TensorShape:
-        return TensorShape([None] * rank)
-
-    def with_rank_at_least(self, rank: int) -> TensorShape:
-        return self
-
-    with_rank_at_most = with_rank_at_least
-
-    def assert_same_rank(self, other: ShapeLike) -> None:
-        pass
 
 
 def as_shape(shape: ShapeLike) -> TensorShape:
