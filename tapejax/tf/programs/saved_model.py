@@ -55,7 +55,7 @@ logger = logging.getLogger("tapejax")
 
 MANIFEST = "saved_model.json"
 # Version 1 had a file for each derivative of a program.
-FORMAT = Format("tapejax.saved_model", 2, "saved model in", OSError, "tapejax.saved_model.save", "", "Save it again")
+FORMAT = Format("tapejax.saved_model", 2, "saved model in", OSError, "tapejax.saved_model.save", "Save it again")
 PLATFORMS = ("cpu", "cuda", "tpu")
 # Derivatives that are saved with a program: of the first and second order.
 ORDERS = 2
