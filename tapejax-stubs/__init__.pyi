@@ -280,15 +280,6 @@ from tapejax.math import greater_equal as greater_equal
 from tapejax.compat.v1 import group as group
 from tapejax.compat.v1 import guarantee_const as guarantee_const
 half: tf.DType
-def hessians(ys: Nest, xs: Nest, gate_gradients: Ignored = False, aggregation_method: Ignored = None, name: Ignored = 'hessians') -> list[tf.Tensor]:
-    """The second derivative of the sum of `ys` with respect to each of `xs` alone, in a `function`: see `gradients`.
-
-    Returns:
-      A list with a tensor of shape ``x.shape + x.shape`` for each of `xs`.
-
-    Raises:
-      ValueError: `ys` do not depend on one of `xs`.
-    """
 from tapejax.compat.v1 import histogram_fixed_width as histogram_fixed_width
 from tapejax.compat.v1 import histogram_fixed_width_bins as histogram_fixed_width_bins
 def identity(input: TensorLike, name: str | None = None) -> tf.Tensor:

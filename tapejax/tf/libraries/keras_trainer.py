@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from ...places import levels_to_user
 from ...tape.gradient_tape import GradientTape
 from ..values import reading
 from ..values.tensor import Variable
 from ..values.types import Array, Nest
 from . import adapters as libraries
-from .keras_adapter import Model, arrays_in, contains, from_user, levels_to_user, visible
+from .keras_adapter import Model, arrays_in, contains, from_user, visible
 
 _PARTS = ("train", "test", "predict")
 

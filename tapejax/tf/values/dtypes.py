@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import sys
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -13,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...places import levels_to_user
 from .errors import NarrowingWarning
 from .types import DTypeLike, ShapeLike
 
@@ -200,18 +200,10 @@ def requested(dtype: object) -> np.dtype:
             "jax.config.update('jax_enable_x64', True) at the start of the program to keep 64 bits, or give 32-bit "
             "data. This is said once per process.",
             NarrowingWarning,
-            stacklevel=_depth_of_caller(),
+            stacklevel=levels_to_user(),
         )
         _warned = True  # only after the warning went through: where warnings are errors, each such place is one
     return given
-
-
-def _depth_of_caller() -> int:
-    """How many frames up the first one outside this package is: the user's line is there."""
-    package, frame, depth = __name__.partition(".")[0], sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        frame, depth = frame.f_back, depth + 1
-    return depth
 
 
 class TensorShape(tuple):
