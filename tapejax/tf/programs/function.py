@@ -24,7 +24,6 @@ import numpy as np
 from ...jaxprs.fence import trace_context
 from ...places import serves
 from ...tape import active
-from ..ops.indexed_slices import IndexedSlices
 from ..ops.table import accepting
 from ..values import nest, reading
 from ..values.dtypes import requested
@@ -397,11 +396,7 @@ class Program:
         again = functools.partial(Staged, body, inputs, function.name, differentiable=True)
         self._again = again if self.staged.incomplete else None  # else it would keep the arguments alive for nothing
         # The key of this program has their identity.
-        self.given = [
-            x
-            for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable)
-            if is_variable(x) and not isinstance(x, IndexedSlices)
-        ]
+        self.given = [x for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable) if is_variable(x)]
         specs = iter([_spec(x) for x in inputs])
         self.args = tuple(_unwrapped(rebuild(x, specs)) for x in args)
         self.kwargs = {name: _unwrapped(rebuild(x, specs)) for name, x in kwargs.items()}
@@ -461,8 +456,6 @@ def _unwrapped(structure: Nest) -> Nest:
     def leaf(x: Nest) -> Nest:
         if isinstance(x, Tensor):
             return x._array
-        if isinstance(x, IndexedSlices):
-            return tuple(leaf(part) for part in (x._values, x._indices))
         key = None if isinstance(x, TensorSpec) else describe(x, [])
         return key if isinstance(key, weakref.ref) else x
 
