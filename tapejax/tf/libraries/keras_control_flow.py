@@ -1,15 +1,13 @@
-"""Keras's control flow (`keras.ops.cond`, `while_loop` ...) over functions that read and assign to variables.
+"""Keras's control flow (`keras.ops.cond`, `while_loop`, `scan` ...) over functions that read and assign to variables.
 
 On JAX these functions are those of `jax.lax`, which trace what they are given: an assignment would leak out of the trace. While a
-`function` is traced, what is assigned in `cond` and `while_loop` is carried through the operation (`staging.Threaded`). On values
-these two run as Python, as in TensorFlow, where the branch is known, or where what they are given assigns to a variable. In
-`scan`, `map`, `fori_loop` and `switch` variables may be read only.
+`function` is traced, what is assigned is carried through the operation (`staging.Threaded`). On values the chosen branch runs as
+Python; a loop is Keras's, or such a program of its own where what it is given assigns to a variable.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,24 +21,22 @@ from ...tape import active
 from ..ops import loops
 from ..values import reading
 from ..values.errors import VariableInTraceError
-from ..values.staging import Threaded
+from ..values.staging import Threaded, row_of
 from ..values.types import Array
+from . import adapters as libraries
 
 
 class _Here(threading.local):
-    traced = False  # whether JAX traces what was given to one of these functions, on values
+    attempt = False  # whether what is traced here becomes a program if it assigns to a variable
 
 
 _here = _Here()
 
 
 def refuse_assignment(name: str) -> None:
-    """Raises VariableInTraceError where an assignment to the variable of that name would leak out of such a trace."""
-    if _here.traced and active.staging():
-        raise VariableInTraceError(
-            f"Variable {name!r} was assigned to in a function that JAX traces (keras.ops.scan, map, fori_loop, switch ...): the "
-            "value would leak out of it. Return it and assign it outside, or use keras.ops.while_loop or cond."
-        )
+    """Raises VariableInTraceError where what assigns to the variable of that name will become a program then."""
+    if _here.attempt and active.staging():
+        raise VariableInTraceError(f"Variable {name!r} was assigned to while JAX traces a function.")
 
 
 def install(core: Any, taken: Callable[[Any], Any]) -> None:
@@ -49,9 +45,8 @@ def install(core: Any, taken: Callable[[Any], Any]) -> None:
     `taken` makes arrays of an argument, and of a function one of arrays, a new one at each call: JAX keeps what it traced of a
     function, with the values that variables had then.
     """
-    own = {"cond": (_cond, _cond_in_program), "while_loop": (_while, _while_in_program)}
-    for name in ("cond", "while_loop", "switch", "fori_loop", "scan", "map"):
-        setattr(core, name, _either(getattr(core, name), taken, *own.get(name, (_traced, _called))))
+    for name, (on_values, in_program) in _FUNCTIONS.items():
+        setattr(core, name, _either(getattr(core, name), taken, on_values, in_program))
 
 
 def _either(original: Callable, taken: Callable, on_values: Callable, in_program: Callable) -> Callable:
@@ -65,21 +60,25 @@ def _either(original: Callable, taken: Callable, on_values: Callable, in_program
     return run
 
 
-def _called(original: Callable, *args: Any, **kwargs: Any) -> Any:
-    return original(*args, **kwargs)
-
-
 # ---- on values ------------------------------------------------------------------------------------------------------
 
 
-def _traced(original: Callable, *args: Any, **kwargs: Any) -> Any:
-    """The operation as Keras has it. VariableInTraceError if what it is given assigns to a variable."""
-    before, _here.traced = _here.traced, True
-    try:
-        with reading.as_constants():
-            return original(*args, **kwargs)
-    finally:
-        _here.traced = before
+def _as_program(in_program: Callable) -> Callable:
+    """The operation as Keras has it; as a program that is run once, where what it is given assigns to a variable, or reads one of
+    ours; and where a tape records a loop of JAX's that has no gradient."""
+
+    def on_values(original: Callable, *args: Any, **kwargs: Any) -> Any:
+        if in_program is not _while_in_program or not reading.recording():
+            before, _here.attempt = _here.attempt, True
+            try:
+                return original(*args, **kwargs)
+            except VariableInTraceError:
+                pass
+            finally:
+                _here.attempt = before
+        return libraries.package.function(lambda: in_program(original, *args, **kwargs), autograph=False)()
+
+    return on_values
 
 
 def _arrays(found: Pytree) -> Pytree:
@@ -90,24 +89,8 @@ def _cond(original: Callable, pred: Any, true_fn: Callable, false_fn: Callable) 
     return _arrays(true_fn() if bool(pred) else false_fn())
 
 
-def _while_as_python(cond: Callable, body: Callable, loop_vars: Any, maximum_iterations: int | None = None) -> Any:
-    one = not isinstance(loop_vars, (tuple, list))
-    now: Any = (loop_vars,) if one else tuple(loop_vars)
-    for _ in itertools.count() if maximum_iterations is None else range(int(maximum_iterations)):
-        if not bool(cond(*now)):
-            break
-        now = body(*now)
-        now = (now,) if one else tuple(now)
-    return _arrays(now[0] if one else now)
-
-
-def _while(original: Callable, *args: Any, **kwargs: Any) -> Any:
-    if reading.recording():  # JAX's own has no gradient
-        return _while_as_python(*args, **kwargs)
-    try:
-        return _traced(original, *args, **kwargs)
-    except VariableInTraceError:
-        return _while_as_python(*args, **kwargs)
+def _switch(original: Callable, index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
+    return _arrays(branches[min(max(int(index), 0), len(branches) - 1)](*operands))
 
 
 # ---- in a program ---------------------------------------------------------------------------------------------------
@@ -135,13 +118,23 @@ def _threaded(*bodies: tuple[Callable, tuple]) -> tuple[Threaded, list[Callable]
     return threaded, [functools.partial(step, i) for i in range(len(bodies))]
 
 
+def _branches(original: Callable, chooser: Any, branches: Sequence[Callable], operands: tuple = ()) -> Any:
+    threaded, steps = _threaded(*[(branch, operands) for branch in branches])
+    found, state = original(chooser, [functools.partial(step, threaded.state) for step in steps], *operands)
+    threaded.finish(state)
+    return found
+
+
 def _cond_in_program(original: Callable, pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
     if not isinstance(pred, Tracer):
         return _cond(original, pred, true_fn, false_fn)
-    threaded, steps = _threaded((true_fn, ()), (false_fn, ()))
-    found, state = original(pred, *[functools.partial(step, threaded.state) for step in steps])
-    threaded.finish(state)
-    return found
+    return _branches(lambda pred, both: original(pred, *both), pred, (true_fn, false_fn))
+
+
+def _switch_in_program(original: Callable, index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
+    if not isinstance(index, Tracer):
+        return _switch(original, index, branches, *operands)
+    return _branches(original, index, branches, operands)
 
 
 def _while_in_program(
@@ -168,3 +161,35 @@ def _while_in_program(
     _, last, state = loops.while_loop(holds, next_of, (0, start, threaded.state))
     threaded.finish(state)
     return last[0] if one else last
+
+
+def _fori_in_program(original: Callable, lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:
+    i = jnp.asarray(lower)
+    return _while_in_program(original, lambda i, _: i < upper, lambda i, x: (i + 1, body_fun(i, x)), (i, init_val))[1]
+
+
+def _scan_in_program(original: Callable, f: Callable, init: Any, xs: Any = None, *args: Any, **kwargs: Any) -> Any:
+    threaded, (step,) = _threaded((f, (init, jax.tree.map(row_of, xs))))
+
+    def advance(carry: Pytree, row: Pytree) -> Pytree:
+        (now, y), state = step(carry[1], carry[0], row)
+        return (now, state), y
+
+    (last, state), ys = original(advance, (init, threaded.state), xs, *args, **kwargs)
+    threaded.finish(state)
+    return last, ys
+
+
+def _map_in_program(original: Callable, f: Callable, xs: Any) -> Any:
+    return _scan_in_program(jax.lax.scan, lambda carry, x: (carry, f(x)), (), xs)[1]
+
+
+# By its name in Keras's backend: the function on values, and in a program that a `function` traces.
+_FUNCTIONS: dict[str, tuple[Callable, Callable]] = {
+    "cond": (_cond, _cond_in_program),
+    "switch": (_switch, _switch_in_program),
+    "while_loop": (_as_program(_while_in_program), _while_in_program),
+    "fori_loop": (_as_program(_fori_in_program), _fori_in_program),
+    "scan": (_as_program(_scan_in_program), _scan_in_program),
+    "map": (_as_program(_map_in_program), _map_in_program),
+}

@@ -369,18 +369,28 @@ def stateful(tf):
         v.assign(v * 2.0)
         return i + 1
 
+    def summed(i, a):
+        v.assign_add(ops.cast(i, "float32"))
+        return a + v.value
+
+    def running(total, a):
+        v.assign_add(a)
+        c.assign_add(1)
+        return total + a, total * v.value
+
     def nested(i, a):
         def inner(j, b):
             ops.cond(b > 3.0, lambda: first(None, c.assign_add(1)), lambda: None)
             v.assign_add(1.0)
             return b + v.value
 
-        return ops.while_loop(lambda j, b: j < 2, lambda j, b: (j + 1, inner(j, b)), (tf.constant(0), a))[1]
+        return ops.fori_loop(0, 2, inner, a)
 
     def of_one(a):
         v.assign_add(1.0)
         return a * v.value
 
+    branches = [lambda a: first(a, v.assign_add(1.0)), lambda a: first(a * 2.0, u.assign_add(1.0)), lambda a: a * 3.0]
     return (v, c, u), {
         "while": lambda: ops.while_loop(lambda i, a: i < 3, twice, (tf.constant(0), one)),
         "while of one": lambda: ops.while_loop(lambda i: i < 3, doubled, tf.constant(0)),
@@ -388,15 +398,21 @@ def stateful(tf):
             lambda i, a: i < 9, twice, [tf.constant(0), one], maximum_iterations=2
         ),
         "while a variable": lambda: ops.while_loop(lambda i: v.value < 9.0, doubled, tf.constant(0)),
+        "fori": lambda: ops.fori_loop(0, 4, summed, one),
+        "fori to a tensor": lambda: ops.fori_loop(tf.constant(1), tf.cast(u, "int32"), summed, one),
         "cond": lambda: [
             ops.cond(sign * u > 0.0, lambda: first(v * 2.0, v.assign_add(1.0)), lambda: first(v * 3.0, c.assign(7)))
             for sign in (1.0, -1.0)
         ],
         "cond of a constant": lambda: ops.cond(True, lambda: first(v * 2.0, v.assign_add(1.0)), lambda: v * 3.0),
+        "switch": lambda: [ops.switch(i + tf.cast(u, "int32"), branches, one) for i in (-9, -3, -2, -1, 9)],
+        "scan": lambda: ops.scan(running, one, x),
+        "scan backward": lambda: ops.scan(running, one, x, reverse=True),
+        "scan without rows": lambda: ops.scan(lambda a, _: (a * 2.0, first(a, c.assign_add(1))), one, None, length=3),
         "vectorized_map": lambda: ops.vectorized_map(lambda a: a * v.value + u, x),
         "vectorized_map that assigns": lambda: ops.vectorized_map(of_one, x),
         "associative_scan": lambda: ops.associative_scan(lambda a, b: first(a + b, v.assign_add(1.0)), x),
-        "nested": lambda: ops.while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, nested(i, a)), (tf.constant(0), one)),
+        "nested": lambda: ops.fori_loop(0, 2, nested, one),
     }
 
 
@@ -413,6 +429,20 @@ def control_flow_that_assigns(tf):
     return found
 
 
+@parity(
+    differs="keras.ops.map calls its function once for each row; TensorFlow's Keras once more, to see what it gives"
+)
+def a_map_that_assigns(tf):
+    """Eagerly and in a `function`."""
+    v, x = tf.keras.Variable(np.float32(1.0)), tf.constant([1.0, 2.0, 3.0])
+
+    def f(a):
+        v.assign_add(a)
+        return a * v.value
+
+    return [run(x) for run in both(tf, lambda x: tf.keras.ops.map(f, x))], numbers(tf, [v])
+
+
 @parity
 def gradients_through_control_flow(tf):
     """With respect to an input, a Keras variable and a tf.Variable that are read in it."""
@@ -427,6 +457,7 @@ def gradients_through_control_flow(tf):
         lambda x: ops.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * v.value * x * u), (tf.constant(0), x))[1],
         lambda x: ops.while_loop(lambda i, a: i < 3, stepped, (tf.constant(0), x))[1],
         lambda x: ops.fori_loop(0, 3, lambda i, a: a * v.value + u * x, x),
+        lambda x: ops.fori_loop(0, ops.cast(x[1], "int32"), lambda i, a: a * v.value + u * x, x),
         lambda x: ops.cond(x[0] > 0, lambda: x * v.value * x * u, lambda: x * u * v),
         lambda x: ops.switch(ops.cast(x[0], "int32"), [lambda: x * v.value * u, lambda: x * u * v * v]),
         lambda x: ops.scan(lambda c, a: (c * a * v.value, c + a * u), ops.sum(x), x)[1],

@@ -130,7 +130,7 @@ def test_what_a_scan_reads_is_watched():
 # ---- control flow ---------------------------------------------------------------------------------------------------
 
 
-def test_loops_that_assign_run_as_python_on_values():
+def test_loops_that_assign_are_programs_on_values():
     """Others are JAX's: their bodies are traced once."""
     v, calls = keras.Variable(1.0), []
 
@@ -139,25 +139,8 @@ def test_loops_that_assign_run_as_python_on_values():
         v.assign_add(1.0)
         return x * v.value
 
-    def three(i, x):
-        return i < 3
-
-    start = jnp.array(0), jnp.array(1.0)
-    assert (
-        float(ops.while_loop(three, lambda i, x: (i + 1, assigning(i, x)), start)[1]) == 24.0 and float(v.value) == 4.0
-    )
-    assert len(calls) == 4  # the first was JAX's
-    for run in (
-        lambda: ops.fori_loop(0, 3, assigning, jnp.array(1.0)),
-        lambda: ops.scan(lambda c, x: (assigning(0, c), x), jnp.array(1.0), jnp.arange(3.0)),
-        lambda: ops.map(lambda x: assigning(0, x), jnp.arange(3.0)),
-        lambda: ops.switch(jnp.array(1), [lambda x: x, lambda x: assigning(0, x)], jnp.array(1.0)),
-    ):
-        with pytest.raises(RuntimeError, match=r"(?s)assigned to .* leak .*while_loop"):
-            run()
-        with pytest.raises(RuntimeError, match="assigned to inside a JAX transformation"):
-            tf.function(run)()
-    assert float(v.value) == 4.0
+    assert float(ops.fori_loop(0, 3, assigning, jnp.array(1.0))) == 24.0 and float(v.value) == 4.0
+    assert len(calls) == 2  # the first was JAX's
     calls.clear()
     assert float(ops.fori_loop(0, 100, lambda i, x: (calls.append(1), x + v.value)[1], jnp.array(1.0))) == 401.0
     assert len(calls) == 1
@@ -186,10 +169,8 @@ def test_a_body_is_traced_with_what_its_variables_hold():
 
 def test_a_variable_of_ours_in_loops_of_keras():
     u = tf.Variable(3.0)
-    found = ops.while_loop(lambda x: x < 3.0, lambda x: (x + 1.0, u.assign_add(x))[0], jnp.array(0.0))
-    assert float(u.numpy()) == 6.0 and float(found) == 3.0
-    summed = tf.function(lambda x: ops.scan(lambda c, x: (c + x * u.value(), c), 0.0, x)[0])
-    assert float(summed(jnp.arange(3.0))) == 18.0
+    found = ops.scan(lambda c, x: (c + x, (u.assign_add(1.0), c * u)[1]), jnp.array(1.0), jnp.arange(3.0))
+    assert float(u.numpy()) == 6.0 and np.asarray(found[1]).tolist() == [4.0, 5.0, 12.0]
 
 
 def test_under_jit_they_are_keras_own():
