@@ -103,8 +103,7 @@ _LATER: dict[str, dict[str, str]] = {
             is_symbolic_tensor no_op timestamp tuple
             """,
         "ops.indexed_slices": "IndexedSlices",
-        "programs.graphs": "gradients hessians",
-        "values.conversions": "register_tensor_conversion_function",
+        "programs.graphs": "gradients",
         "ops.initializers": """
             constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer
             """,

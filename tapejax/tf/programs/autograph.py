@@ -181,7 +181,7 @@ def call(
         if f in (super, eval, locals, globals) and scope is not None:
             return _in_context(f, args, scope)
         return statements.BUILTINS.get(f, f)(*args, **kwargs)
-    if _is_range(f) and any(map(statements.is_traced, (*args, *kwargs.values()))):
+    if f is array.range and any(map(statements.is_traced, (*args, *kwargs.values()))):
         return statements.Range(*args, **kwargs)
     if getattr(f, "__module__", None) in _CALLING_USERS:
         args = tuple(converted(x) if isinstance(x, _FUNCTIONS) else x for x in args)
@@ -192,11 +192,6 @@ def call(
 # Modules whose functions call those of the user's that they are given.
 _CALLING_USERS = (control_flow.__name__, control_flow.__name__.replace("control_flow", "distribute"))
 _FUNCTIONS = (types.FunctionType, types.MethodType)
-
-
-def _is_range(f: Callable) -> bool:
-    # With Keras loaded, tf.range is wrapped, so that it takes Keras's symbols.
-    return getattr(f, "__name__", "") == array.range.__name__ and inspect.unwrap(f) is inspect.unwrap(array.range)
 
 
 def _in_context(f: Callable, args: tuple, scope: statements.FunctionScope | None) -> Any:
@@ -309,7 +304,7 @@ def _transpiler() -> Any:
 
         def _marked(self, node: Node) -> Node:
             found = anno.getanno(node, directives.STATIC_VALUE, None)
-            if inspect.unwrap(found) is graph.set_loop_options:  # Keras, once it is there, wraps it
+            if found is graph.set_loop_options:
                 anno.setanno(node, directives.STATIC_VALUE, marks.set_loop_options)
             return node
 

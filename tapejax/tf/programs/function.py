@@ -24,7 +24,6 @@ import numpy as np
 from ...jaxprs.fence import trace_context
 from ...places import serves
 from ...tape import active
-from ..ops.indexed_slices import IndexedSlices
 from ..ops.table import accepting
 from ..values import nest, reading
 from ..values.dtypes import requested
@@ -309,8 +308,7 @@ class Function:
         if not args and not kwargs and self.input_signature is not None:
             args = self.input_signature
         args, kwargs = self._binding.bind(args, kwargs)
-        key, specs = self._key(args, kwargs)
-        key = key, tuple(x.name for x in specs if isinstance(x, TensorSpec) and x.name)  # by which it can be called
+        key, _ = self._key(args, kwargs)
         if key not in self._concrete:
             self._concrete[key] = ConcreteFunction(self, args, kwargs)
         return self._concrete[key]
@@ -398,11 +396,7 @@ class Program:
         again = functools.partial(Staged, body, inputs, function.name, differentiable=True)
         self._again = again if self.staged.incomplete else None  # else it would keep the arguments alive for nothing
         # The key of this program has their identity.
-        self.given = [
-            x
-            for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable)
-            if is_variable(x) and not isinstance(x, IndexedSlices)
-        ]
+        self.given = [x for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable) if is_variable(x)]
         specs = iter([_spec(x) for x in inputs])
         self.args = tuple(_unwrapped(rebuild(x, specs)) for x in args)
         self.kwargs = {name: _unwrapped(rebuild(x, specs)) for name, x in kwargs.items()}
@@ -462,8 +456,6 @@ def _unwrapped(structure: Nest) -> Nest:
     def leaf(x: Nest) -> Nest:
         if isinstance(x, Tensor):
             return x._array
-        if isinstance(x, IndexedSlices):
-            return tuple(leaf(part) for part in (x._values, x._indices))
         key = None if isinstance(x, TensorSpec) else describe(x, [])
         return key if isinstance(key, weakref.ref) else x
 
@@ -614,8 +606,7 @@ class ConcreteFunction:
         """Runs the program.
 
         Args:
-          *args, **kwargs: tensors as in the signature; what it holds by value may be left out. Or the tensors alone, each for
-            one spec of the structures that the signature holds, by position or by the name of its spec.
+          *args, **kwargs: tensors as in the signature; what it holds by value may be left out.
 
         Raises:
           TypeError: they do not fit the signature; DTypeError, which is InvalidArgumentError too, for a tensor of another dtype.
@@ -634,38 +625,11 @@ class ConcreteFunction:
 
     def _complete(self, args: tuple, kwargs: Keywords) -> tuple[tuple, Keywords]:
         try:
-            return self._bound(self._signature.bind(*args, **kwargs).arguments)
-        except TypeError as structured:
-            try:
-                return self._bound(self._from_tensors(args, kwargs))
-            except TypeError as flat:
-                error = flat if isinstance(flat, DTypeError) else structured
-                raise _unfit(error, args, kwargs, self.structured_input_signature) from error
-
-    def _bound(self, given: Keywords) -> tuple[tuple, Keywords]:
-        named = {name: _given(name, spec, given) for name, spec in self._kwargs.items()}
-        return tuple(_given(n, spec, given) for n, spec in zip(self._names, self._args, strict=True)), named
-
-    def _from_tensors(self, args: tuple, kwargs: Keywords) -> Keywords:
-        """The arguments, from one value for each spec: by position, or by the spec's name, which is by default its argument's."""
-        every = dict(zip(self._names, self._args, strict=True)) | dict(sorted(self._kwargs.items()))
-        names: list[str] = []
-        for argument, structure in every.items():
-            for spec in nest.flatten(structure):
-                if isinstance(spec, TensorSpec):
-                    name = spec.name or argument
-                    numbered = (f"{name}_{i}" for i in itertools.count(1))
-                    names.append(next(x for x in itertools.chain([name], numbered) if x not in names))
-        if len(args) > len(names) or set(kwargs) != set(names[len(args) :]):
-            raise TypeError(f"expected one value for each of {names}")
-        given = [*args, *(kwargs[name] for name in names[len(args) :])]
-        if not all(map(is_array_like, given)):
-            raise TypeError("expected tensors only")
-        values = iter(given)
-        return {
-            argument: nest.map_structure(lambda x: next(values) if isinstance(x, TensorSpec) else x, structure)
-            for argument, structure in every.items()
-        }
+            given = self._signature.bind(*args, **kwargs).arguments
+            named = {name: _given(name, spec, given) for name, spec in self._kwargs.items()}
+            return tuple(_given(n, spec, given) for n, spec in zip(self._names, self._args, strict=True)), named
+        except TypeError as error:
+            raise _unfit(error, args, kwargs, self.structured_input_signature) from error
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""``tf.gradients`` and ``tf.hessians``: derivatives in a `function`, of whatever was computed since it began.
+"""``tf.gradients``: derivatives in a `function`, of whatever was computed since it began.
 
 TensorFlow finds them in the function's graph. Here a function that asks for them is traced a second time, under a tape, which
 then stands for the graph: all that is computed is on it, and whatever is asked for counts as watched from the beginning.
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from ...tape.gradient_tape import GradientTape, UnconnectedGradients
 from ...tape.structures import sources_of
 from ..ops.array import ones_like
-from ..ops.table import accepting
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like
 from ..values.types import Ignored, Nest, TensorLike
 
@@ -82,25 +81,6 @@ def gradients(
     given = [None] * len(targets) if grad_ys is None else _listed(grad_ys)
     starts = [ones_like(y) if g is None else _tensors([g])[0] for y, g in zip(targets, given, strict=True)]
     return tape.gradient(targets, sources, starts, unconnected_gradients)
-
-
-@accepting("gate_gradients aggregation_method name", gate_gradients=False, name="hessians")
-def hessians(ys: Nest, xs: Nest) -> list[Tensor]:
-    """The second derivative of the sum of `ys` with respect to each of `xs` alone, in a `function`: see `gradients`.
-
-    Returns:
-      A list with a tensor of shape ``x.shape + x.shape`` for each of `xs`.
-
-    Raises:
-      ValueError: `ys` do not depend on one of `xs`.
-    """
-    found = []
-    for i, x in enumerate(_tensors(xs)):
-        (slope,) = gradients(ys, x)
-        if slope is None:
-            raise ValueError(f"tf.hessians: ys do not depend on xs[{i}], so it has no second derivative; leave it out")
-        found.append(_tape([x], []).jacobian(slope, x))
-    return found
 
 
 def _tape(sources: list[TensorLike], constants: list[TensorLike]) -> GradientTape:

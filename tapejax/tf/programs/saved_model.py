@@ -21,7 +21,6 @@ import logging
 import os
 import re
 import sys
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -55,7 +54,7 @@ logger = logging.getLogger("tapejax")
 
 MANIFEST = "saved_model.json"
 # Version 1 had a file for each derivative of a program.
-FORMAT = Format("tapejax.saved_model", 2, "saved model in", OSError, "tapejax.saved_model.save", "", "Save it again")
+FORMAT = Format("tapejax.saved_model", 2, "saved model in", OSError, "tapejax.saved_model.save", "Save it again")
 PLATFORMS = ("cpu", "cuda", "tpu")
 # Derivatives that are saved with a program: of the first and second order.
 ORDERS = 2
@@ -162,7 +161,7 @@ class _Saver:
             "nodes": self._nodes,
             "signatures": called,
             "dtypes": {name: np.dtype(x.dtype).name for name, x in self._arrays.items()},
-            "files": {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in self._files.items()},
+            "files": {name: hashlib.sha256(data).hexdigest() for name, data in self._files.items()},
         }
         _write(folder, self._files, json.dumps(FORMAT.seal(manifest), indent=1).encode())
 
@@ -491,9 +490,9 @@ class _Loader:
 
     def load(self) -> Trackable:
         try:
-            self._data = {name: self._file(name, *check) for name, check in self._manifest["files"].items()}
+            self._data = {name: self._file(name, digest) for name, digest in self._manifest["files"].items()}
             (variables,) = [name for name in self._data if name.startswith("variables")]
-            self.arrays = _arrays(self._data[variables], self._manifest["dtypes"], variables)
+            self.arrays = _arrays(self._data[variables], self._manifest["dtypes"])
             root = self._node(0)
             root.signatures = {key: self._node(i) for key, i in self._manifest["signatures"].items()}
             return root
@@ -502,14 +501,12 @@ class _Loader:
         except Exception as error:  # any error that a wrong number, name or nesting causes
             raise FORMAT.damaged(self._folder, f"its content is inconsistent ({in_short(error)})") from error
 
-    def _file(self, name: str, size: int, digest: str) -> bytes:
+    def _file(self, name: str, digest: str) -> bytes:
         path = self._folder / name
         if not re.fullmatch(r"variables(-[0-9a-f]{16})?\.npz|functions/[0-9a-f]+\.stablehlo", name):
             raise FORMAT.damaged(self._folder, f"{MANIFEST} names a file {name!r}")
         if not path.is_file():  # a pipe, or a device, has no end
             raise FORMAT.damaged(self._folder, f"{name} is missing")
-        if (found := path.stat().st_size) != size:
-            raise FORMAT.damaged(self._folder, f"{name} has {found} bytes, where {size} were written")
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:
             raise FORMAT.damaged(self._folder, f"{name} is not what was written")
@@ -803,12 +800,7 @@ def _npz(arrays: dict[str, Array]) -> bytes:
     return buffer.getvalue()
 
 
-def _arrays(data: bytes, dtypes: dict[str, str], file: str) -> dict[str, np.ndarray]:
-    """The arrays in an archive of `_npz`'s, which packs nothing: one that was made to may unpack to more than there is memory."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = [archive.getinfo(f"{name}.npy") for name in dtypes]
-    if any(x.compress_type != zipfile.ZIP_STORED for x in members):
-        raise ValueError(f"{file} is packed")
+def _arrays(data: bytes, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
     with np.load(io.BytesIO(data), allow_pickle=False) as found:
         arrays = {name: found[name] for name in dtypes}
     return {name: x if x.dtype.name == dtypes[name] else x.view(jnp.dtype(dtypes[name])) for name, x in arrays.items()}

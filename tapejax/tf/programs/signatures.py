@@ -18,8 +18,6 @@ import numpy as np
 from ...jaxprs.canonical import exact
 from ...jaxprs.canonical import key as exact_key
 from ...jaxprs.types import Pytree
-from ..ops.indexed_slices import IndexedSlices
-from ..ops.table import known
 from ..values import nest
 from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
 from ..values.errors import DTypeError
@@ -169,31 +167,6 @@ def _own_kind(value: Any, arrays: list[Array | TensorSpec]) -> Hashable:
     return kind, describe(metadata, []), *[describe(x, arrays) for x in components]
 
 
-def _rows(value: IndexedSlices) -> tuple[ShapeLike | None, list[TensorLike]]:
-    """The size of the whole, which a program is made for where it is known, and the parts."""
-    parts, shape = [value._values, value._indices], value._shape
-    if isinstance(shape, Tensor):
-        sizes = known(shape._array) if isinstance(shape._array, jax.Array) else None  # unknown: a spec
-        if sizes is None:
-            return None, [*parts, shape]
-        shape = sizes
-    return None if shape is None else tuple(int(size) for size in shape), parts
-
-
-def _indexed_slices(value: IndexedSlices, arrays: list[Array | TensorSpec]) -> Hashable:
-    sizes, parts = _rows(value)
-    return IndexedSlices, sizes, *[describe(x, arrays) for x in parts]
-
-
-def _rebuild_indexed_slices(value: IndexedSlices, tensors: Iterator[Array | TensorSpec]) -> IndexedSlices:
-    sizes, parts = _rows(value)
-    return _of_rows(sizes, [rebuild(x, tensors) for x in parts])
-
-
-def _of_rows(sizes: ShapeLike | None, parts: Sequence[Any]) -> IndexedSlices:
-    return IndexedSlices(*(parts if sizes is None else [*parts, sizes]))
-
-
 def _mapping(value: Mapping, arrays: list[Array | TensorSpec]) -> Hashable:
     return type(value), *[(describe(key, arrays), describe(value[key], arrays)) for key in sorted(value)]
 
@@ -235,7 +208,6 @@ _ALIKE: dict[tuple[Callable, Callable], tuple[type, ...]] = {
     (_variable, _same): (Variable,),
     (_sequence, _rebuild_sequence): (list, tuple),
     (_mapping, _rebuild_mapping): (dict,),
-    (_indexed_slices, _rebuild_indexed_slices): (IndexedSlices,),
 }
 _DESCRIBE: dict[Any, Callable] = {kind: pair[0] for pair, kinds in _ALIKE.items() for kind in kinds}
 _REBUILD: dict[Any, Callable] = {kind: pair[1] for pair, kinds in _ALIKE.items() for kind in kinds}
@@ -390,10 +362,6 @@ def flatten_result(result: Nest, arrays: list[Array]) -> Packer:
     if isinstance(result, jax.Array):
         arrays.append(result)
         return next
-    if isinstance(result, IndexedSlices):
-        sizes, _ = _rows(result)
-        packers = [flatten_result(part, arrays) for part in nest._children(result)[: 3 if sizes is None else 2]]
-        return lambda outputs: _of_rows(sizes, [pack(outputs) for pack in packers])
     if (
         isinstance(result, Tensor)
         or is_variable(result)

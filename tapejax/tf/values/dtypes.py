@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import sys
 import warnings
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, cast
@@ -13,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...places import levels_to_user
 from .errors import NarrowingWarning
 from .types import DTypeLike, ShapeLike
 
@@ -200,18 +200,10 @@ def requested(dtype: object) -> np.dtype:
             "jax.config.update('jax_enable_x64', True) at the start of the program to keep 64 bits, or give 32-bit "
             "data. This is said once per process.",
             NarrowingWarning,
-            stacklevel=_depth_of_caller(),
+            stacklevel=levels_to_user(),
         )
         _warned = True  # only after the warning went through: where warnings are errors, each such place is one
     return given
-
-
-def _depth_of_caller() -> int:
-    """How many frames up the first one outside this package is: the user's line is there."""
-    package, frame, depth = __name__.partition(".")[0], sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        frame, depth = frame.f_back, depth + 1
-    return depth
 
 
 class TensorShape(tuple):
@@ -306,46 +298,21 @@ class TensorShape(tuple):
     def merge_with(self, other: ShapeLike) -> TensorShape:
         """What both say together. Raises ValueError when they disagree."""
         other = as_shape(other)
-        self._require(self.is_compatible_with(other), f"Shapes {self} and {other} are not compatible")
+        self.assert_is_compatible_with(other)
         if other.rank is None:
             return self
         return TensorShape([b if a is None else a for a, b in zip(self, other, strict=True)])
 
-    def most_specific_compatible_shape(self, other: ShapeLike) -> TensorShape:
-        other = as_shape(other)
-        if self.rank != other.rank:
-            return TensorShape(None)
-        return TensorShape([a if a == b else None for a, b in zip(self, other, strict=True)])
-
     def with_rank(self, rank: int) -> TensorShape:
-        self._require(self.rank == rank, f"Shape {self} must have rank {rank}")
-        return self
-
-    def with_rank_at_least(self, rank: int) -> TensorShape:
-        self._require(len(self) >= rank, f"Shape {self} must have rank at least {rank}")
-        return self
-
-    def with_rank_at_most(self, rank: int) -> TensorShape:
-        self._require(len(self) <= rank, f"Shape {self} must have rank at most {rank}")
-        return self
+        """The shape, if it can have that rank. Raises ValueError when it has another."""
+        return self.merge_with([None] * rank)
 
     def assert_has_rank(self, rank: int) -> None:
         self.with_rank(rank)
 
-    def assert_same_rank(self, other: ShapeLike) -> None:
-        other = as_shape(other)
-        self._require(other.rank in (self.rank, None), f"Shapes {self} and {other} must have the same rank")
-
     def assert_is_compatible_with(self, other: ShapeLike) -> None:
-        self._require(self.is_compatible_with(other), f"Shapes {self} and {other} are incompatible")
-
-    def assert_is_fully_defined(self) -> None:
-        self._require(self.is_fully_defined(), f"Shape {self} is not fully defined")
-
-    @staticmethod
-    def _require(condition: builtins.bool, message: str) -> None:
-        if not condition:
-            raise ValueError(message)
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {as_shape(other)} are not compatible")
 
 
 class _UnknownShape(TensorShape):
@@ -395,19 +362,6 @@ class _UnknownShape(TensorShape):
 
     def concatenate(self, other: ShapeLike) -> TensorShape:
         return self
-
-    most_specific_compatible_shape = concatenate
-
-    def with_rank(self, rank: int) -> TensorShape:
-        return TensorShape([None] * rank)
-
-    def with_rank_at_least(self, rank: int) -> TensorShape:
-        return self
-
-    with_rank_at_most = with_rank_at_least
-
-    def assert_same_rank(self, other: ShapeLike) -> None:
-        pass
 
 
 def as_shape(shape: ShapeLike) -> TensorShape:

@@ -11,45 +11,6 @@ from harness import error_of, parity
 
 
 @parity
-def test_a_concrete_function_takes_each_tensor_by_the_name_of_its_spec(tf):
-    spec, named = tf.TensorSpec(None, tf.float32), tf.TensorSpec(None, tf.float32, "rate")
-    one, two, three, four = [tf.constant(float(i)) for i in (1, 2, 3, 4)]
-
-    @tf.function
-    def product(x):
-        return x * 2.0
-
-    @tf.function
-    def of_parts(x, **more):
-        first, second, third = x
-        return first - second * third + more["d"]
-
-    @tf.function
-    def of_mapping(x, n):
-        return x["a"]["b"] - x["c"] * n
-
-    product.get_concrete_function(spec)
-    single = product.get_concrete_function(named)
-    parts = of_parts.get_concrete_function((spec, spec, spec), d=spec)
-    mapping = of_mapping.get_concrete_function({"a": {"b": named}, "c": tf.TensorSpec([], tf.float32, "c")}, 3)
-    return [
-        single(rate=three),
-        single(x=three),
-        error_of(lambda: single(other=three)),
-        parts(x=one, x_1=two, x_2=three, d=four),
-        parts(one, two, three, four),
-        parts(one, two, three, d=four),
-        parts((one, two, three), d=four),
-        error_of(lambda: parts(one, two, three)),
-        error_of(lambda: mapping(1.0, 2.0)),
-        error_of(lambda: mapping(one)),
-        mapping(rate=one, c=two),
-        mapping(one, two),
-        error_of(lambda: mapping(rate=one, c=tf.constant(1))),
-    ]
-
-
-@parity
 def test_a_function_that_moves_what_its_arguments_hold_is_refused(tf):
     @tf.function
     def move(lists):
