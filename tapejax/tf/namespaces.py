@@ -248,11 +248,6 @@ _LATER: dict[str, dict[str, str]] = {
             """,
     },
     "tf.nn.experimental": {"ops.windows": "general_dropout stateless_dropout"},
-    "tf.quantization": {
-        "ops.quantization": """
-            fake_quant_with_min_max_args fake_quant_with_min_max_vars fake_quant_with_min_max_vars_per_channel
-            """
-    },
     "tf.random": {
         "ops.generator": "Algorithm Generator create_rng_state get_global_generator set_global_generator",
         "ops.sampled": "log_uniform_candidate_sampler uniform_candidate_sampler",

@@ -1158,36 +1158,6 @@ def test_dawson_and_fresnel(tf):
     return found
 
 
-NUMBERS = np.array([-7.0, -6.1, -6.0, -3.3, -0.01, 0.0, 0.3, 2.5, 5.99, 6.3, np.inf, np.nan], "float32")
-
-
-@parity
-def test_numbers_as_a_quantised_network_rounds_them(tf):
-    """Of the range, which is moved so that it has a 0, and the gradient, which is that of a clip at the range given."""
-    quantization = tf.quantization
-    found = []
-    for low, high in ((-6.0, 6.0), (0.0, 6.0), (0.5, 3.0), (-3.0, -1.0), (0.0, 0.0)):
-        for options in ({}, {"num_bits": 4}, {"narrow_range": True}):
-            given = [tf.constant(x) for x in (NUMBERS, low, high)]
-            with tf.GradientTape() as tape:
-                tape.watch(given)
-                y = quantization.fake_quant_with_min_max_vars(*given, **options)
-            found.append([y, tape.gradient(y, given)])
-    given = [tf.constant(x) for x in ([[-7.0, 1.0], [0.3, 5.0]], [-1.0, 0.0], [1.0, 3.0])]
-    with tf.GradientTape() as tape:
-        tape.watch(given)
-        y = quantization.fake_quant_with_min_max_vars_per_channel(*given)
-    return (
-        found,
-        [y, tape.gradient(y, given)],
-        quantization.fake_quant_with_min_max_args([1.0, 1.3], -1.0, 2.0, num_bits=3),
-        error_of(lambda: quantization.fake_quant_with_min_max_args([1.0], num_bits=1)),
-        error_of(lambda: quantization.fake_quant_with_min_max_args([1.0], 2.0, 1.0)),
-        error_of(lambda: quantization.fake_quant_with_min_max_vars([1.0], [0.0], [1.0])),
-        error_of(lambda: quantization.fake_quant_with_min_max_vars_per_channel(given[0], [0.0], [1.0])),
-    )
-
-
 @parity
 def test_the_missing_size_of_a_shape_with_a_zero(tf):
     """It is computed from the other sizes: a batch of none is flattened."""
