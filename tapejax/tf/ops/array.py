@@ -565,11 +565,6 @@ def _stack(*arrays, axis):
     return jnp.stack(arrays, axis)
 
 
-def parallel_stack(values: Sequence[TensorLike], name: str = "parallel_stack") -> Tensor:
-    """Tensors of one shape joined along a new first axis."""
-    return stack(values)
-
-
 def unstack(value: TensorLike, num: IntLike | None = None, axis: IntLike = 0, name: str = "unstack") -> list[Tensor]:
     """The parts along an axis, as a list of tensors without that axis.
 

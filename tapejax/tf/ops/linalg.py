@@ -23,7 +23,6 @@ from .table import (
     NUMBER,
     REAL,
     binary,
-    kind_of,
     known,
     later,
     operation,
@@ -513,45 +512,3 @@ def lu(input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None
 def _lu(x, dtype):
     factors, _, permutation = lax.linalg.lu(x)
     return Lu(factors, permutation.astype(dtype))
-
-
-# ---- Roots and logarithms ------------------------------------------------------------------------------------
-
-
-def _of_kind(x, dtype):
-    # JAX computes these with complex numbers
-    return (x if kind_of(dtype) == "c" else jnp.real(x)).astype(dtype)
-
-
-@jax.custom_jvp
-def _root(x):
-    return _of_kind(scipy_linalg.sqrtm(x), x.dtype)
-
-
-@_root.defjvp
-def _root_derivative(primals, tangents):
-    # S dS + dS S = dX, solved as a system of n * n equations.
-    (x,), (dx,) = primals, tangents
-    s, eye = _root(x), jnp.eye(len(x), dtype=x.dtype)
-    system = jnp.kron(s, eye) + jnp.kron(eye, s.T)
-    return s, jnp.linalg.solve(system, dx.reshape(-1)).reshape(x.shape)
-
-
-def _each(name: str, fn: Callable) -> Callable:
-    """`fn` of one matrix, for a batch of them."""
-
-    def batched(x):
-        if not x.size:
-            return x
-        flat = x.reshape(-1, *x.shape[-2:])
-        return jnp.stack([fn(one) for one in flat]).reshape(x.shape) if x.ndim > 2 else fn(x)
-
-    return renamed(name, batched)
-
-
-def _log(x):
-    return _of_kind(scipy_linalg.funm(x, jnp.log), x.dtype)
-
-
-sqrtm = _square("sqrtm", _each("sqrtm", _root), "The square root of matrices that have one; on the CPU only.")
-logm = _square("logm", _each("logm", _log), "The logarithm of matrices; on the CPU only. It has no gradient.")

@@ -192,14 +192,6 @@ table.gradients(
     ROWS[1:2],
     differs="TensorFlow gives a gradient to rows that are overwritten",
 )
-table.values(
-    "histogram_fixed_width",
-    lambda tf: [
-        tf.histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5),
-        tf.histogram_fixed_width_bins([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5),
-        tf.histogram_fixed_width(ROWS, [-1.0, 1.0], 4),
-    ],
-)
 table.gradients(
     "space_to_batch",
     lambda tf, x: [
@@ -224,15 +216,6 @@ table.errors(
 table.values(
     "identity_n-and-tuple",
     lambda tf: [tf.identity_n([1, ROWS]), tf.tuple([tf.constant(1.0), None]), tf.group(tf.constant(1.0)), tf.no_op()],
-)
-table.values(
-    "order-of-elements",
-    lambda tf: [
-        tf.math.is_non_decreasing([1, 1, 2]),
-        tf.math.is_strictly_increasing([1, 1, 2]),
-        tf.math.is_strictly_increasing([[1, 2], [3, 4]]),
-        tf.math.is_non_decreasing([]),
-    ],
 )
 table.values(
     "bincount",
