@@ -87,12 +87,6 @@ _PLACES = {
 }
 
 
-# Those that took other arguments in version 1.
-_ASSERTIONS_OF_1 = """
-    assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
-    assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in
-    """
-
 # Families that few programs need: each is imported when one of its names is first used. {namespace: {module: names}}
 _LATER: dict[str, dict[str, str]] = {
     "tf": {
@@ -124,24 +118,13 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.compat.v1": {
         "ops.compat": """
             ConfigProto GPUOptions InteractiveSession Session disable_eager_execution disable_v2_behavior
-            enable_eager_execution enable_v2_behavior name_scope where
+            enable_eager_execution enable_v2_behavior name_scope
             enable_resource_variables=enable_v2_behavior enable_v2_tensorshape=enable_v2_behavior
-            convert_to_tensor_or_sparse_tensor
-            """
-        + _ASSERTIONS_OF_1,
+            """,
         "ops.debugging": "assert_integer assert_scalar assert_type",
         "ops.math": "floor_div=floordiv",
         "ops.random": "set_random_seed=set_seed",
-        "ops.sparse": "SparseTensorValue",
         "ops.graph": "get_logger",
-    },
-    "tf.compat.v1.debugging": {
-        "ops.compat": _ASSERTIONS_OF_1,
-        "ops.debugging": """
-            Assert assert_integer assert_same_float_dtype assert_scalar assert_shapes assert_type check_numerics
-            is_numeric_tensor
-            """,
-        "ops.graph": "assert_proper_iterable",
     },
     "tf.compat.v1.logging": {
         "ops.compat": "DEBUG ERROR FATAL INFO WARN debug error fatal get_verbosity info log set_verbosity warn warning"
@@ -244,7 +227,7 @@ _LATER: dict[str, dict[str, str]] = {
             local_response_normalization lrn max_pool_with_argmax scale_regularization_loss
             """,
     },
-    "tf.nn.experimental": {"ops.windows": "general_dropout stateless_dropout"},
+    "tf.nn.experimental": {"ops.windows": "stateless_dropout"},
     "tf.random": {
         "ops.generator": "Algorithm Generator create_rng_state get_global_generator set_global_generator",
         "ops.sampled": "log_uniform_candidate_sampler uniform_candidate_sampler",

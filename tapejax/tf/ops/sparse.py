@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -62,14 +62,6 @@ class SparseTensor(Sparse):
         """The values' dtype."""
         return self.values.dtype
 
-    @classmethod
-    def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
-        """Of what has `indices`, `values` and a `dense_shape`. Raises TypeError for anything else."""
-        if not isinstance(sparse_tensor_value, (SparseTensor, SparseTensorValue)):
-            raise TypeError(f"a SparseTensor or a SparseTensorValue is needed, got {sparse_tensor_value!r}")
-        given = sparse_tensor_value
-        return cls(given.indices, given.values, given.dense_shape)
-
     def get_shape(self) -> TensorShape:
         """The shape."""
         return self.shape
@@ -111,14 +103,6 @@ class SparseTensor(Sparse):
 
     def __repr__(self) -> str:
         return f"SparseTensor(indices={self.indices!s}, values={self.values!s}, dense_shape={self.dense_shape!s})"
-
-
-class SparseTensorValue(NamedTuple):
-    """What a SparseTensor is made of, as version 1 hands it over."""
-
-    indices: TensorLike
-    values: TensorLike
-    dense_shape: ShapeLike
 
 
 def _indices(x: TensorLike) -> Tensor:
@@ -192,7 +176,6 @@ def sparse_dense_matmul(
       TypeError: neither is sparse.
       ValueError, InvalidArgumentError: they are no matrices, or their shapes or dtypes do not fit.
     """
-    sp_a, b = (SparseTensor.from_value(x) if isinstance(x, SparseTensorValue) else x for x in (sp_a, b))
     if not isinstance(sp_a, SparseTensor) and not isinstance(b, SparseTensor):
         raise TypeError(f"one of the matrices must be a SparseTensor, got {type(sp_a)} and {type(b)}")
     if not isinstance(sp_a, SparseTensor):  # (a b)^H = b^H a^H

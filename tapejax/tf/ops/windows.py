@@ -234,6 +234,3 @@ def _ctc_loss(logits, labels, label_length, logit_length, blank):
 def stateless_dropout(x: TensorLike, rate, seed: TensorLike, rng_alg=None, noise_shape=None, name=None) -> Tensor:
     """As `dropout`, but the same `seed`, two integers, always drops the same elements."""
     return nn.dropout(x, rate, noise_shape, _random.Fixed(seed))  # type: ignore[arg-type]
-
-
-general_dropout = nn.general_dropout

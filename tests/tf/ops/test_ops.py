@@ -500,14 +500,6 @@ def test_options_that_are_equal_but_of_other_types_are_told_apart():
             tf.sort(x, 0, "UP")
 
 
-def test_stateless_dropout_is_what_general_dropout_makes_of_the_same_numbers():
-    x, seed = tf.random.normal([4, 5]), [3, 7]
-    draw = lambda shape, dtype: tf.random.stateless_uniform(shape, seed, dtype=dtype)  # noqa: E731
-    for noise_shape in (None, [4, 1]):
-        one = tf.nn.experimental.stateless_dropout(x, 0.4, seed, noise_shape=noise_shape)
-        np.testing.assert_array_equal(one, tf.nn.experimental.general_dropout(x, 0.4, draw, noise_shape))
-
-
 def test_options_that_are_always_new_are_not_kept():
     x = tf.constant([1, 2, 3])
     for depth in range(300):

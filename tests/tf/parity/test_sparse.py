@@ -171,9 +171,6 @@ def test_sparse_tensors_in_other_shapes(tf):
     return (
         found,
         [tf.sparse.add(sparse, tf.ones([2, 3])), tf.sparse.add(tf.ones([2, 3]), sparse)],
-        whole(tf.SparseTensor.from_value(tf.compat.v1.SparseTensorValue([[0, 1]], [1.0], [2, 3]))),
-        error_of(lambda: tf.SparseTensor.from_value(3)),
-        tf.sparse.sparse_dense_matmul(tf.compat.v1.SparseTensorValue([[0, 1]], [1.0], [2, 2]), tf.ones([2, 1])),
         error_of(lambda: tf.sparse.sparse_dense_matmul(tf.ones([2, 2]), tf.ones([2, 1]))),
         error_of(lambda: tf.sparse.reshape(sparse, [4])),
         error_of(lambda: tf.sparse.expand_dims(sparse, 3)),
