@@ -71,7 +71,7 @@ _TABLE = {
     "tf.debugging": """
         Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
-        assert_positive assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar
+        assert_positive assert_rank assert_rank_at_least assert_rank_in assert_scalar
         assert_shapes assert_type check_numerics clear_caches disable_shadow_mode enable_shadow_mode is_numeric_tensor shadow_mode
         """,
     "tf.bitwise": _BITWISE,
@@ -93,8 +93,8 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.config": "device",
         "ops.graph": """
             AggregationMethod VariableAggregation VariableSynchronization control_dependencies
-            get_current_name_scope get_logger get_static_value group guarantee_const identity_n
-            is_symbolic_tensor no_op timestamp tuple
+            get_current_name_scope get_logger get_static_value group identity_n
+            is_symbolic_tensor no_op tuple
             """,
         "ops.indexed_slices": "IndexedSlices",
         "programs.graphs": "gradients hessians",
@@ -163,7 +163,6 @@ _LATER: dict[str, dict[str, str]] = {
             disable_check_numerics disable_traceback_filtering enable_check_numerics enable_traceback_filtering
             get_log_device_placement is_traceback_filtering_enabled set_log_device_placement
             """,
-        "ops.graph": "assert_proper_iterable",
     },
     "tf.distribute": {
         "ops.distribute": """
@@ -199,8 +198,8 @@ _LATER: dict[str, dict[str, str]] = {
             total_variation transpose yiq_to_rgb yuv_to_rgb
             """,
         "ops.encoded": """
-            adjust_jpeg_quality decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp
-            encode_jpeg encode_png extract_jpeg_shape is_jpeg random_jpeg_quality stateless_random_jpeg_quality
+            decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp
+            encode_jpeg encode_png is_jpeg
             """,
     },
     "tf.io": {
@@ -209,8 +208,8 @@ _LATER: dict[str, dict[str, str]] = {
             write_file
             """,
         "ops.encoded": """
-            decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp encode_jpeg encode_png
-            extract_jpeg_shape is_jpeg
+            decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp encode_jpeg encode_png
+            is_jpeg
             """,
     },
     "tf.io.gfile": {
@@ -247,8 +246,8 @@ _LATER: dict[str, dict[str, str]] = {
     },
     "tf.sparse": {
         "ops.sparse": """
-            SparseTensor add concat expand_dims eye from_dense map_values reduce_sum reorder reshape retain segment_mean
-            segment_sqrt_n segment_sum slice sparse_dense_matmul to_dense transpose
+            SparseTensor add concat expand_dims eye from_dense map_values reduce_sum reorder reshape retain
+            sparse_dense_matmul to_dense transpose
             """
     },
     "tf.summary": {

@@ -6,7 +6,7 @@ while the function is traced.
 
 import numpy as np
 import pytest
-from harness import check, import_tapejax, parity
+from harness import check, parity
 
 RNG = np.random.default_rng(3)
 WAVE = RNG.normal(size=(1, 64)).astype("float32")
@@ -250,14 +250,3 @@ def test_edges_of_mels(tf):
         y = tf.signal.linear_to_mel_weight_matrix(5, 12, 8000, *edges)
         loss = tf.reduce_sum(y**2)
     return y, tape.gradient(loss, edges)
-
-
-def test_random_jpeg_quality():
-    """The quality is drawn in the function, which runs as Python."""
-    tf = import_tapejax()
-    image = (255 * IMAGE[0]).astype("uint8")
-    for draw in (
-        lambda: tf.image.random_jpeg_quality(image, 50, 90),
-        lambda: tf.image.stateless_random_jpeg_quality(image, 50, 90, seed=(1, 2)),
-    ):
-        assert tf.function(draw)().shape == draw().shape == image.shape
