@@ -95,6 +95,9 @@ def _turned(x, how):
     return jnp.conj(x) if how == "adjoint" else x
 
 
+renamed("matrix_transpose", _turned)
+
+
 @operation("a b", "HIfc")
 def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False):
     """The product of a matrix and a vector over the last axes; the others broadcast."""
@@ -181,11 +184,7 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: b
     array = raw(a)
     if array.ndim < 2:
         raise ValueError(f"a must have two axes or more, got shape {array.shape}")
-    return op(_matrix_transpose, array, how="adjoint" if conjugate else "transpose")
-
-
-def _matrix_transpose(x, how):
-    return _turned(x, how)
+    return op(_turned, array, how="adjoint" if conjugate else "transpose")
 
 
 @operation("matrix")
@@ -317,6 +316,8 @@ class Lu(NamedTuple):
 
 def _square(name: str, fn: Callable, doc: str, argument: str = "input") -> Callable[..., Any]:
     """A public function of square matrices."""
+    if fn.__name__ == "<lambda>":
+        renamed(name, fn)
 
     def public(x: TensorLike, name: str | None = None) -> Nest:
         array = raw(x)
@@ -362,22 +363,16 @@ def _eigh(x):
     return values.astype(x.dtype), vectors
 
 
-def _eigvalsh(x):
-    return _eigh(x)[0]
-
-
-def _eig(x):
-    return tuple(jnp.linalg.eig(x))
-
-
 det = _square("det", jnp.linalg.det, "The determinant.")
 slogdet = _square("slogdet", _slogdet, "The determinant's sign and the logarithm of its absolute value.")
 logdet = _square("logdet", _logdet, "The logarithm of the determinant of a positive definite matrix.", "matrix")
 cholesky = _square("cholesky", _cholesky, "The lower triangular Cholesky factor; NaN where there is none.")
 expm = _square("expm", scipy_linalg.expm, "The matrix exponential.")
 eigh = _square("eigh", _eigh, "Eigenvalues in rising order, and eigenvectors, of a Hermitian matrix.", "tensor")
-eigvalsh = _square("eigvalsh", _eigvalsh, "The eigenvalues of a Hermitian matrix.", "tensor")
-eig = _square("eig", _eig, "Eigenvalues and right eigenvectors; on the CPU only.", "tensor")
+eigvalsh = _square("eigvalsh", lambda x: _eigh(x)[0], "The eigenvalues of a Hermitian matrix.", "tensor")
+eig = _square(
+    "eig", lambda x: tuple(jnp.linalg.eig(x)), "Eigenvalues and right eigenvectors; on the CPU only.", "tensor"
+)
 eigvals = _square("eigvals", jnp.linalg.eigvals, "The eigenvalues; on the CPU only.", "tensor")
 
 

@@ -293,17 +293,10 @@ def _weighted_cross_entropy(labels, logits, pos_weight):
 # ---- Normalisation -----------------------------------------------------------------------------------------
 
 
-def moments(
-    x: TensorLike, axes: AxisLike, shift: Ignored = None, keepdims: bool = False, name: str | None = None
-) -> tuple[Tensor, Tensor]:
+@operation("x", "Ifc")
+def moments(x, axes: AxisLike, shift: Ignored = None, keepdims: bool = False) -> tuple[Tensor | Array, ...]:
     """Mean and (biased) variance over `axes`."""
-    array = raw(x)
-    require_kind("moments", array, "Ifc")
-    return op(_moments, array, axes=axes_of(axes, array.ndim), keepdims=bool(keepdims))
-
-
-def _moments(x, axes, keepdims):
-    wide_x = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
+    axes, wide_x = axes_of(axes, x.ndim), _math.widened(x)
     mean = _math._mean(wide_x, axes, True)
     variance = _math._mean(_math._squared_difference(wide_x, mean), axes, keepdims)
     mean = mean if keepdims else jnp.squeeze(mean, axes)
@@ -574,10 +567,8 @@ def _transposed(rank: int, name: str, default: str) -> Callable[..., Tensor]:
         dilations: IntsLike | None = None,
         name: str | None = None,
     ) -> Tensor:
-        given, shape = (
-            (input, filters, strides, padding, data_format, dilations),
-            shape_of(output_shape, "output_shape"),
-        )
+        given = input, filters, strides, padding, data_format, dilations
+        shape = shape_of(output_shape, "output_shape")
         return _convolved(public.__name__, rank, _conv_transpose, *given, output_shape=shape)
 
     public.__doc__ = f"The transpose (gradient) of conv{rank}d: filters are (..., channels out, channels in)."
