@@ -43,7 +43,7 @@ _TABLE = {
         """,
     "tf.math": _ELEMENTWISE
     + """
-        add_n angle argmax argmin atan2 betainc bincount confusion_matrix conj count_nonzero cumprod cumsum
+        add_n angle argmax argmin atan2 bincount confusion_matrix conj count_nonzero cumprod cumsum
         cumulative_logsumexp floordiv floormod igamma igammac imag in_top_k invert_permutation l2_normalize lbeta
         log_softmax logical_not mod polygamma polyval pow real scalar_mul segment_max segment_mean segment_min
         segment_prod segment_sum softmax softplus softsign top_k unsorted_segment_max unsorted_segment_mean
@@ -60,8 +60,8 @@ _TABLE = {
         """,
     "tf.linalg": """
         adjoint band_part cholesky cholesky_solve cross det diag diag_part eig eigh eigvals eigvalsh einsum expm eye
-        global_norm inv l2_normalize logdet lstsq lu matmul matrix_rank matrix_transpose matvec norm normalize pinv qr
-        set_diag slogdet solve svd tensor_diag tensor_diag_part tensordot trace triangular_solve
+        global_norm inv l2_normalize logdet lstsq matmul matrix_rank matrix_transpose matvec norm normalize pinv qr
+        set_diag slogdet solve svd tensordot trace triangular_solve
         """,
     "tf.random": """
         categorical fold_in gamma normal poisson set_seed shuffle split stateless_binomial stateless_categorical
@@ -72,7 +72,7 @@ _TABLE = {
         Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
         assert_positive assert_rank assert_rank_at_least assert_rank_in assert_scalar
-        assert_shapes assert_type check_numerics clear_caches disable_shadow_mode enable_shadow_mode is_numeric_tensor shadow_mode
+        assert_shapes assert_type check_numerics clear_caches disable_shadow_mode enable_shadow_mode shadow_mode
         """,
     "tf.bitwise": _BITWISE,
 }
@@ -92,7 +92,7 @@ _LATER: dict[str, dict[str, str]] = {
     "tf": {
         "ops.config": "device",
         "ops.graph": """
-            AggregationMethod VariableAggregation VariableSynchronization control_dependencies
+            VariableAggregation VariableSynchronization control_dependencies
             get_current_name_scope get_logger get_static_value group identity_n
             is_symbolic_tensor no_op tuple
             """,
@@ -144,14 +144,14 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.config.experimental": {
         "ops.config": """
             VirtualDeviceConfiguration=LogicalDeviceConfiguration enable_op_determinism enable_tensor_float_32_execution
-            get_device_details get_device_policy get_memory_growth get_memory_info get_memory_usage
-            get_synchronous_execution get_virtual_device_configuration=get_logical_device_configuration
-            get_visible_devices list_logical_devices list_physical_devices set_device_policy set_memory_growth
-            set_synchronous_execution set_virtual_device_configuration=set_logical_device_configuration
+            get_device_details get_memory_growth get_memory_info
+            get_virtual_device_configuration=get_logical_device_configuration
+            get_visible_devices list_logical_devices list_physical_devices set_memory_growth
+            set_virtual_device_configuration=set_logical_device_configuration
             set_visible_devices tensor_float_32_execution_enabled
             """
     },
-    "tf.config.optimizer": {"ops.config": "get_experimental_options get_jit set_experimental_options set_jit"},
+    "tf.config.optimizer": {"ops.config": "get_jit set_jit"},
     "tf.config.threading": {
         "ops.config": """
             get_inter_op_parallelism_threads get_intra_op_parallelism_threads set_inter_op_parallelism_threads
@@ -204,7 +204,7 @@ _LATER: dict[str, dict[str, str]] = {
     },
     "tf.io": {
         "ops.io": """
-            decode_base64 decode_compressed decode_raw encode_base64 matching_files parse_tensor read_file serialize_tensor
+            decode_raw matching_files parse_tensor read_file serialize_tensor
             write_file
             """,
         "ops.encoded": """
@@ -214,7 +214,7 @@ _LATER: dict[str, dict[str, str]] = {
     },
     "tf.io.gfile": {
         "ops.io": """
-            GFile copy exists get_registered_schemes glob isdir join listdir makedirs mkdir remove rename rmtree stat walk
+            GFile copy exists glob isdir join listdir makedirs mkdir remove rename rmtree walk
             """
     },
     "tf.math.special": {"ops.math": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e"},
@@ -222,7 +222,7 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.rearrange": "space_to_batch",
         "ops.sampled": "nce_loss sampled_softmax_loss",
         "ops.windows": """
-            atrous_conv2d atrous_conv2d_transpose compute_average_loss conv_transpose ctc_loss
+            compute_average_loss ctc_loss
             local_response_normalization lrn max_pool_with_argmax scale_regularization_loss
             """,
     },
@@ -240,7 +240,7 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.signal": {
         "ops.signal": """
             dct fft fft2d fft3d fftshift frame hamming_window hann_window idct ifft ifft2d ifft3d ifftshift inverse_stft
-            inverse_stft_window_fn irfft irfft2d irfft3d kaiser_window linear_to_mel_weight_matrix
+            inverse_stft_window_fn irfft irfft2d irfft3d linear_to_mel_weight_matrix
             mfccs_from_log_mel_spectrograms overlap_and_add rfft rfft2d rfft3d stft
             """
     },

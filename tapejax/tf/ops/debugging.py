@@ -231,11 +231,6 @@ def assert_integer(x: TensorLike, message: str | None = None, name: str | None =
     _require(kind_of(dtype) in "iu", TypeError, message, f"Expected an integer type, got {dtype}")
 
 
-def is_numeric_tensor(tensor: object) -> bool:
-    """Whether `tensor` is a tensor of numbers."""
-    return is_array_like(tensor) and kind_of(raw(tensor).dtype) in "iufc"
-
-
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
     """`tensor`, if it has no NaN and no infinity; else raises InvalidArgumentError."""
     array = raw(tensor)

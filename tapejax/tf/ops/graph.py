@@ -94,15 +94,6 @@ class VariableSynchronization(enum.Enum):
     ON_READ = 3
 
 
-class AggregationMethod:
-    """How gradients are summed: JAX decides."""
-
-    ADD_N = 0
-    DEFAULT = 0
-    EXPERIMENTAL_TREE = 1
-    EXPERIMENTAL_ACCUMULATE_N = 2
-
-
 UNCONVERTED = "_autograph_unconverted"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import string
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -274,22 +273,6 @@ def band_part(input, num_lower, num_upper):
     return jnp.where(keep, input, jnp.zeros((), input.dtype))
 
 
-@operation("diagonal", NUMBER)
-def tensor_diag(diagonal):
-    """A tensor of twice the rank with `diagonal` on its diagonal."""
-    return jnp.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
-
-
-@operation("input", NUMBER)
-def tensor_diag_part(input):
-    """The diagonal of a tensor of even rank whose shape is a shape twice."""
-    half = input.shape[: input.ndim // 2]
-    if input.shape != half * 2:
-        raise InvalidArgumentError(f"tensor_diag_part: the shape must be a shape twice, got {input.shape}")
-    n = math.prod(half)
-    return jnp.diagonal(input.reshape(n, n)).reshape(half)
-
-
 # ---- Solving and decompositions ----------------------------------------------------------------------------
 
 
@@ -305,13 +288,6 @@ class Qr(NamedTuple):
 
     q: Tensor | Array
     r: Tensor | Array
-
-
-class Lu(NamedTuple):
-    """What `lu` returns."""
-
-    lu: Tensor | Array
-    p: Tensor | Array
 
 
 def _square(name: str, fn: Callable, doc: str, argument: str = "input") -> Callable[..., Any]:
@@ -487,23 +463,3 @@ def matrix_rank(a, tol=None, validate_args=False):
     limit = jnp.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(s, -1, keepdims=True)
     limit = limit if tol is None else jnp.asarray(tol, s.dtype)
     return jnp.sum(s > limit, -1, dtype=jnp.int32)
-
-
-def lu(input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None = None) -> Lu:
-    """The LU decomposition: both triangles in one matrix, and the permutation of the rows.
-
-    Raises:
-      InvalidArgumentError: `input` is not square, or is known and not invertible.
-    """
-    array = _matrix("lu", raw(input), square=True)
-    require_kind("lu", array, FIELD, "input")
-    out = op(_lu, array, dtype=requested(output_idx_type))
-    factors = known(out.lu._array)
-    if factors is not None and (np.diagonal(factors, axis1=-2, axis2=-1) == 0).any():
-        raise InvalidArgumentError("lu: Input matrix is not invertible")
-    return out
-
-
-def _lu(x, dtype):
-    factors, _, permutation = lax.linalg.lu(x)
-    return Lu(factors, permutation.astype(dtype))

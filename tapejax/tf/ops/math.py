@@ -358,26 +358,6 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return op_on_arrays(_pow, a, b)
 
 
-@operation("a b x", "F")
-def betainc(a, b, x):
-    """The regularised incomplete beta function. The gradient reaches x only; that one depends on a and b."""
-    dtype = jnp.result_type(a, b, x, "float16")  # a float's, also of bools
-    return _betainc(*(jnp.asarray(v, dtype) for v in (a, b, x)))
-
-
-@jax.custom_jvp
-def _betainc(a, b, x):
-    return special.betainc(a, b, x)
-
-
-@_betainc.defjvp
-def _betainc_jvp(primals, tangents):
-    # The integrand, by definition. JAX's derivative is the same, and is refused as soon as a or b is followed.
-    a, b, x = primals
-    slope = jnp.exp((b - 1) * jnp.log1p(-x) + (a - 1) * jnp.log(x) - special.betaln(a, b))
-    return _betainc(*primals), slope * tangents[2]
-
-
 @operation("x", FLOAT)
 def lbeta(x):
     """The logarithm of the beta function of the last axis."""

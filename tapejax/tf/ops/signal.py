@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from ..values.connected import zero_gradient
 from ..values.dtypes import requested
@@ -143,26 +142,6 @@ def _raised_cosine(name: str, a: float, b: float) -> Callable[..., Tensor]:
 hann_window, hamming_window = _raised_cosine("Hann", 0.5, 0.5), _raised_cosine("Hamming", 0.54, 0.46)
 
 
-def _computed(fn: Callable, dtype: DTypeLike, *numbers: FloatLike, **static: float) -> Tensor:
-    """`fn` of numbers that may be tensors, with gradients: in single precision at least."""
-    wanted = _floating(dtype)
-    wide = np.dtype(np.float64 if wanted == np.float64 else np.float32)
-    return _array.cast(op(fn, *(raw(_array.cast(x, wide)) for x in numbers), **static), wanted)
-
-
-def _kaiser(beta, n):
-    root = jnp.asarray(np.sqrt(1 - np.linspace(-1, 1, n) ** 2) if n > 1 else np.ones(n), beta.dtype)
-    ratio = lax.bessel_i0e(beta * root) / lax.bessel_i0e(beta)
-    return ratio * jnp.exp(jnp.abs(beta) * (root - 1))  # i0 itself may be beyond the dtype
-
-
-def kaiser_window(
-    window_length: IntLike, beta: FloatLike = 12.0, dtype: DTypeLike = "float32", name: str | None = None
-) -> Tensor:
-    """A Kaiser window."""
-    return _computed(_kaiser, dtype, beta, n=int(whole(window_length)))
-
-
 # ---- Frames ------------------------------------------------------------------------------------------------
 
 
@@ -278,18 +257,14 @@ def linear_to_mel_weight_matrix(
     if not 0 <= low < high <= rate / 2:
         raise ValueError(f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 fails: {low}, {high}, {rate}")
 
-    return _computed(_mel_weights, dtype, lower_edge_hertz, upper_edge_hertz, rate=rate, bins=bins, mels=mels)
-
-
-def _mel_weights(low, high, rate, bins, mels):
     def mel(hertz):
-        return 1127 * jnp.log1p(hertz / 700)
+        return 1127 * np.log1p(hertz / 700)
 
-    centres = mel(jnp.linspace(0, rate / 2, bins, dtype=low.dtype)[1:])[:, None]
-    edges = jnp.linspace(mel(low), mel(high), mels + 2)
+    centres = mel(np.linspace(0, rate / 2, bins)[1:])[:, None]
+    edges = np.linspace(mel(low), mel(high), mels + 2)
     left, middle, right = edges[:-2], edges[1:-1], edges[2:]
-    weights = jnp.minimum((centres - left) / (middle - left), (right - centres) / (right - middle))
-    return jnp.pad(jnp.maximum(0, weights), [(1, 0), (0, 0)])
+    weights = np.minimum((centres - left) / (middle - left), (right - centres) / (right - middle))
+    return _window(np.pad(np.maximum(0, weights), [(1, 0), (0, 0)]), dtype)
 
 
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: TensorLike, name: str | None = None) -> Tensor:

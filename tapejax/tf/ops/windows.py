@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jax import lax
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.tensor import Tensor, op, raw
-from ..values.types import Array, DTypeLike, IntsLike, PaddingLike, TensorLike
+from ..values.types import Array, DTypeLike, IntsLike, TensorLike
 from . import array as _array
 from . import math as _math
 from . import nn
@@ -88,34 +88,6 @@ def local_response_normalization(input, depth_radius=5, bias=1, alpha=1, beta=0.
 
 
 lrn = local_response_normalization
-
-# ---- Convolutions by other names ---------------------------------------------------------------------------
-
-
-def atrous_conv2d(
-    value: TensorLike, filters: TensorLike, rate: IntsLike, padding: PaddingLike, name: str | None = None
-) -> Tensor:
-    """`conv2d` with ``dilations=rate``."""
-    return nn.conv2d(value, filters, 1, padding, dilations=rate)
-
-
-def atrous_conv2d_transpose(value: TensorLike, filters: TensorLike, output_shape, rate, padding, name=None) -> Tensor:
-    """`conv2d_transpose` with ``dilations=rate``: filters are (height, width, channels out, channels in)."""
-    return nn.conv2d_transpose(value, filters, output_shape, 1, padding, dilations=rate)
-
-
-_TRANSPOSED: dict[int, Callable] = {3: nn.conv1d_transpose, 4: nn.conv2d_transpose, 5: nn.conv3d_transpose}
-
-
-def conv_transpose(
-    input, filters, output_shape, strides, padding="SAME", data_format=None, dilations=None, name=None
-) -> Tensor:
-    """`conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`, as the filters have axes."""
-    rank = raw(filters).ndim
-    if rank not in _TRANSPOSED:
-        raise ValueError(f"filters must have 3, 4 or 5 axes, got {rank}")
-    return _TRANSPOSED[rank](input, filters, output_shape, strides, padding, data_format, dilations)
-
 
 # ---- Losses ------------------------------------------------------------------------------------------------
 

@@ -67,7 +67,6 @@ table.gradients(
         filled(tf, x, y).concat(),
         filled(tf, x, x * x, y).gather([2, 0, 2]),
         tf.TensorArray(tf.float32, 5).unstack(x).read(3),
-        tf.TensorArray(tf.float32, 2).split(x, [2, 3]).read(1),
         tf.TensorArray(tf.float32, 5).scatter([4, 0, 1, 2, 3], y).stack(),
     ],
     ROWS,
@@ -85,8 +84,6 @@ table.errors(
         lambda: tf.TensorArray(tf.float32, 1).write(0, tf.constant(1)),
         lambda: tf.TensorArray(tf.float32, 1, element_shape=[2]).write(0, [1.0]),
         lambda: tf.TensorArray(tf.float32, 1).unstack(ROWS),
-        lambda: tf.TensorArray(tf.float32, 2).split(ROWS, [1, 3]),
-        lambda: tf.TensorArray(tf.float32, 2).split(ROWS, [1, 3, 1]),
         lambda: filled(tf, 1.0, 2.0).concat(),
         lambda: tf.TensorArray(tf.float32, 1).stack(),
         lambda: tf.TensorArray(tf.float32),
@@ -287,7 +284,6 @@ def test_control_dependencies(tf):
         y = v * 2.0
     return (
         y,
-        tf.AggregationMethod.ADD_N,
         [x.name for x in tf.VariableAggregation],
         [x.name for x in tf.VariableSynchronization],
     )

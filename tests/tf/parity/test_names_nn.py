@@ -30,27 +30,12 @@ for padding in ("SAME", "VALID"):
         ],
         np.round(IMAGES),
     )
-    table.gradients(
-        f"atrous_conv2d-{padding}", lambda tf, x, f, p=padding: tf.nn.atrous_conv2d(x, f, 2, p), IMAGES, FILTERS
-    )
 table.values(
     "max_pool_with_argmax-arguments",
     lambda tf: [
         tf.nn.max_pool_with_argmax(IMAGES, [1, 3, 2, 1], [1, 1, 2, 1], "SAME", include_batch_in_index=True)[1],
         tf.nn.max_pool_with_argmax(IMAGES, 2, 1, "VALID", output_dtype=tf.int32, include_batch_in_index=True)[1],
     ],
-)
-table.gradients(
-    "atrous_conv2d_transpose",
-    lambda tf, x, f: tf.nn.atrous_conv2d_transpose(x, f, [2, 9, 8, 4], 2, "VALID"),
-    IMAGES,
-    RNG.normal(size=(3, 2, 4, 3)).astype(f32),
-)
-table.gradients(
-    "conv_transpose",
-    lambda tf, x, f: tf.nn.conv_transpose(x, f, [2, 10, 12, 4], 2, "SAME"),
-    IMAGES,
-    RNG.normal(size=(3, 2, 4, 3)).astype(f32),
 )
 table.gradients(
     "local_response_normalization",
@@ -76,7 +61,6 @@ table.errors(
         lambda: tf.nn.local_response_normalization(ROWS),
         lambda: tf.nn.max_pool_with_argmax(IMAGES, 2, 2, "SAME", data_format="NCHW"),
         lambda: tf.nn.experimental.stateless_dropout(ROWS, 1.5, (1, 2)),
-        lambda: tf.nn.conv_transpose(ROWS, ROWS, [1, 2], 1),
     ],
 )
 table.values(
