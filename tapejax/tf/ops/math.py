@@ -560,13 +560,13 @@ class TopKV2(NamedTuple):
 
 
 @operation("input", REAL)
-def top_k(input, k: int = 1, sorted: bool = True, index_type: DTypeLike = "int32") -> TopKV2:
+def top_k(input, k: IntLike = 1, sorted: bool = True, index_type: DTypeLike = "int32") -> TopKV2:
     """The k largest elements of the last axis and where they are; of equals, the first ones come first.
 
     Raises:
       InvalidArgumentError: the last axis is shorter than k.
     """
-    values, indices = lax.top_k(input, k)
+    values, indices = lax.top_k(input, int(k))
     return TopKV2(values, indices.astype(index_type))
 
 

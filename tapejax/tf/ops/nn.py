@@ -294,13 +294,13 @@ def _weighted_cross_entropy(labels, logits, pos_weight):
 
 
 @operation("x", "Ifc")
-def moments(x, axes: AxisLike, shift: Ignored = None, keepdims: bool = False) -> tuple[Tensor | Array, ...]:
+def moments(x, axes: AxisLike, shift: Ignored = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """Mean and (biased) variance over `axes`."""
     axes, wide_x = axes_of(axes, x.ndim), _math.widened(x)
     mean = _math._mean(wide_x, axes, True)
     variance = _math._mean(_math._squared_difference(wide_x, mean), axes, keepdims)
     mean = mean if keepdims else jnp.squeeze(mean, axes)
-    return mean.astype(x.dtype), variance.astype(x.dtype)
+    return mean.astype(x.dtype), variance.astype(x.dtype)  # type: ignore[return-value]
 
 
 def batch_normalization(

@@ -506,3 +506,13 @@ def test_options_that_are_always_new_are_not_kept():
         tf.one_hot(x, depth)
     held = [known for known in cache._caches if known.size == CACHED_OPTIONS]
     assert max(map(len, held)) > 1 and all(len(known) <= CACHED_OPTIONS for known in held)
+
+
+def test_a_dilated_transposed_convolution_is_the_gradient_of_a_dilated_one():
+    x, w = tf.random.normal([1, 6, 5, 2]), tf.random.normal([2, 2, 2, 3])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.nn.conv2d(x, w, 1, "VALID", dilations=2)
+    dy = tf.random.normal(y.shape)
+    transposed = tf.nn.conv2d_transpose(dy, w, x.shape, 1, "VALID", dilations=2)
+    np.testing.assert_allclose(transposed, tape.gradient(y, x, output_gradients=dy), rtol=1e-5, atol=1e-6)

@@ -884,6 +884,7 @@ differs(
 )
 differs(
     "a NumPy value, list or number of a dtype that the function does not take, beside no tensor: TensorFlow casts it silently",
+    "math.logical_and, int32, n n",
     *("math.logical_and", "math.logical_or", "math.logical_xor", "math.in_top_k targets"),
     *("math.invert_permutation", "nn.batch_normalization"),
     *("nn.local_response_normalization", "nn.max_pool", "nn.max_pool2d"),
