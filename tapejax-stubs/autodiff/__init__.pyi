@@ -158,25 +158,6 @@ class ForwardAccumulator:
         >>> acc.jvp([y, c])
         [<tf.Tensor: shape=(), dtype=float32, numpy=12.0>, None]
         """
-    def explain(self, primals: Nest) -> Any:
-        """Says why `jvp` of `primals` is what it is: along which path it comes from each primal, or why it is None.
-
-        Args:
-          primals: as for `jvp`: a tensor or array that the block computed, or a structure of them.
-
-        Returns:
-          An `Explanation`, as of `GradientTape.explain`, with a report for each primal of the accumulator's.
-
-        Raises:
-          TypeError: `primals` holds something that is no tensor.
-
-        >>> import tapejax as tf
-        >>> x = tf.constant(2.5)
-        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
-        ...     y = tf.round(x) * 3.0
-        >>> print(acc.jvp(y), acc.explain(y)[0].kinds)
-        None ('no derivative',)
-        """
 class GradientTape:
     """Records what JAX computes inside a ``with`` block, so that it can be differentiated afterwards.
 
@@ -735,8 +716,8 @@ class GradientTape:
           RuntimeError: the tape is used up, or recorded nothing yet.
           TypeError: `target`, `sources` or an argument holds something that is no tensor, array or variable.
           ValueError: `target` does not depend on an argument, or depends on it through what was not recorded: a value that
-            Python looked at or that went to NumPy, a variable that was assigned to; or an argument is the same array as
-            another or as a source.
+            Python looked at or that went to NumPy, a variable that was assigned to; an argument is the same array as
+            another or as a source; or a source was computed from another, or assigned to between two reads.
 
         >>> import jax, jax.numpy as jnp
         >>> import tapejax as tf
