@@ -278,15 +278,6 @@ from tapejax.math import greater as greater
 from tapejax.math import greater_equal as greater_equal
 from tapejax.compat.v1 import group as group
 half: tf.DType
-def hessians(ys: Nest, xs: Nest, gate_gradients: Ignored = False, aggregation_method: Ignored = None, name: Ignored = 'hessians') -> list[tf.Tensor]:
-    """The second derivative of the sum of `ys` with respect to each of `xs` alone, in a `function`: see `gradients`.
-
-    Returns:
-      A list with a tensor of shape ``x.shape + x.shape`` for each of `xs`.
-
-    Raises:
-      ValueError: `ys` do not depend on one of `xs`.
-    """
 def identity(input: TensorLike, name: str | None = None) -> tf.Tensor:
     """A new tensor with the value of `input`; the gradient passes."""
 from tapejax.compat.v1 import identity_n as identity_n
@@ -443,7 +434,6 @@ from tapejax.math import reduce_mean as reduce_mean
 from tapejax.math import reduce_min as reduce_min
 from tapejax.math import reduce_prod as reduce_prod
 from tapejax.math import reduce_sum as reduce_sum
-from tapejax.compat.v1 import register_tensor_conversion_function as register_tensor_conversion_function
 def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
 def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> tf.Tensor:

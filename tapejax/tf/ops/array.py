@@ -385,7 +385,7 @@ def transpose(a, perm: IntsLike | None = None, conjugate: bool = False):
     Raises:
       InvalidArgumentError: `perm` is not a permutation of the axes.
     """
-    turned = jnp.transpose(a, perm)
+    turned = jnp.transpose(a, perm)  # type: ignore[arg-type]  # here it is a tuple
     return jnp.conj(turned) if conjugate else turned
 
 
