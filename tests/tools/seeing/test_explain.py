@@ -160,6 +160,17 @@ def test_replaced_by_a_tensor():
     assert "assign_add" in report.reasons[0].remedy
 
 
+def test_a_library_variable_that_was_changed_since():
+    nnx = pytest.importorskip("flax.nnx")
+    model = nnx.Linear(3, 2, rngs=nnx.Rngs(0))
+    with tf.GradientTape() as tape:
+        y = jnp.mean(model(jnp.ones((1, 3))) ** 2)  # here
+        model.kernel[...] = jnp.ones((3, 2))
+    found = tape.explain(y, [model.kernel, model.bias])
+    assert_says(found[0], test_a_library_variable_that_was_changed_since, "replaced", operation="dot_general")
+    assert found[1].connected and [g is None for g in tape.gradient(y, [model.kernel, model.bias])] == [True, False]
+
+
 def test_computed_before():
     x = tf.Variable(3.0)
     y = x * x  # here
