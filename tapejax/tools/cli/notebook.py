@@ -109,7 +109,7 @@ def in_ipython(
         def _nothing(self, *args: Any, **kwargs: Any) -> None:
             """Errors are raised again; folders, paths and the environment are the program's."""
 
-        init_profile_dir = init_path = init_virtualenv = _nothing
+        init_ipython_dir = init_profile_dir = init_path = init_virtualenv = _nothing
         showtraceback = showsyntaxerror = showindentationerror = _nothing
 
         def system(self, cmd: str) -> None:

@@ -241,7 +241,7 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
         known = ", ".join(name for name in texts if " " not in name)
         raise Refused(at, "optimizer", kind=kind, known=known)
     for name, plain in (PLAIN | ({} if kind == "AdamW" else {"weight_decay": None})).items():
-        if config.get(name, plain) not in (plain, False if name == "use_ema" else plain):
+        if config.get(name, plain) != plain:
             raise Refused(at, "setting", kind=kind, name=name, value=config[name])
     if any(getattr(v, "constraint", None) is not None for v in optimizer._trainable_variables):
         raise Refused(at, "constraint")

@@ -118,7 +118,6 @@ class _Rewriter:
         self.way = {name for name, node in functions.items() if self._has_site(node)}
         while more := {n for n, node in functions.items() if n not in self.way and self.calls(node)}:
             self.way |= more
-        self.functions = functions
         self.called: set[str] = set()  # of the functions on the way
         self.in_loop = self.in_class = False
         self.class_name = ""
@@ -163,13 +162,11 @@ class _Rewriter:
             text = self.statement(node, gone, indent)
             end = node.end_lineno or node.lineno
             if text is None:  # left out, and to be looked at
-                draws = [f"{indent}{draw}  # for the numbers that it draws" for draw in self._draws(node, gone)]
                 if not left_out:
                     out += [*between, f"{indent}# LOOK: left out, for it uses TensorFlow or what such a line made"]
                 more = " ..." if end > node.lineno else ""
                 out.append(f"{indent}# {self.program.path.name}:{node.lineno}: {self.lines[first - 1].strip()}{more}")
-                out += draws
-                left_out = not draws
+                left_out = True
                 plain = not isinstance(node, (ast.FunctionDef, ast.ClassDef))
                 if plain and any(isinstance(n, ast.Call) for n in ast.walk(node)):
                     self.drawn = self.drawn or node.lineno
@@ -232,23 +229,6 @@ class _Rewriter:
         gone.update(stored(node), added_to(node))
         text = self.program.statement(node, Translated(self, gone).fitting)
         return [indent + text] if text else None
-
-    def _draws(self, node: ast.stmt, gone: set[str]) -> list[str]:
-        """Calls in a statement of a loop that is left out which stay, since they may draw random numbers."""
-        if not self.in_loop or isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If)):
-            return []
-        found: list[str] = []
-        pending: list[Any] = [self._translated(node, gone)]
-        while pending:
-            part = pending.pop(0)
-            func = part.func if isinstance(part, ast.Call) else None
-            root = func.value if isinstance(func, ast.Attribute) else func
-            own = isinstance(root, ast.Name) and (root.id in self.functions or root.id in self.randoms.generators)
-            if own and self.fits(part, gone):
-                found.append(ast.unparse(part))
-            elif not isinstance(part, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.Lambda)):
-                pending += ast.iter_child_nodes(part)
-        return found
 
     def _text(self, node: ast.stmt) -> list[str]:
         first = first_line(node)

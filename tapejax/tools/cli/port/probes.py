@@ -230,10 +230,6 @@ class Randoms:
             legacy = {n: x.get_state() for n, x in names.items() if isinstance(x, np.random.RandomState)}
             self.states[line] = found | legacy | {"np.random": np.random.get_state(), "random": random.getstate()}
 
-    @property
-    def generators(self) -> set[str]:
-        return {name for states in self.states.values() for name in states} - {"np.random", "random"}
-
     def same(self, first: int, second: int) -> bool:
         """Whether no generator drew a number between two lines."""
         return first in self.states and repr(self.states[first]) == repr(self.states.get(second))
