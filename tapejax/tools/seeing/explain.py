@@ -32,7 +32,7 @@ from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
-from .listing import Names, Variables, name_of
+from .listing import Names, Variables, loops, name_of
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward, BackwardStep
@@ -89,7 +89,7 @@ class SourceReport(NamedTuple):
         width, wide = (max((len(str(step[i])) for step in self.path), default=0) for i in (0, 1))
         for step in self.folded():
             if isinstance(step, str):
-                lines.append(f"     {step}")
+                lines.append(f"     {step}: .path has them")
                 continue
             where = f"   {step.line}  {step.line.text}" if step.line else ""
             lines.append(f"  -> {step.operation.ljust(width)}  {step.value.ljust(wide)}{where}".rstrip())
@@ -97,10 +97,20 @@ class SourceReport(NamedTuple):
         return "\n".join(lines)
 
     def folded(self) -> Sequence[PathStep | str]:
-        """The path; where it is long its beginning and end, with what lies between."""
-        path = self.path
-        between = f"… {len(path) - FIRST - LAST} more: .path has them"
-        return path if len(path) <= STEPS else [*path[:FIRST], between, *path[-LAST:]]
+        """The path; where it is long one round of each loop, or else its beginning and end, with what lies between."""
+        path, shown, start = self.path, list[PathStep | str](), 0
+        if len(path) <= STEPS:
+            return path
+        for loop in loops([(step.operation, step.line, step.value.partition(": ")[2]) for step in path]):
+            these = "this operation" if loop.period == 1 else f"these {loop.period} operations"
+            last = path[loop.stop - 1].value.partition(": ")[0]
+            between = f"× {loop.rounds} rounds of {these}, the last gives {last}"
+            shown += [*path[start : loop.first + loop.period], between]
+            start = loop.stop
+        shown += path[start:]
+        if len(shown) <= STEPS:
+            return shown
+        return *path[:FIRST], f"… {len(path) - FIRST - LAST} more", *path[-LAST:]
 
 
 _EMPTY = (
