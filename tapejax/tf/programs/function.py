@@ -48,6 +48,7 @@ from .signatures import (
     describe,
     flatten_result,
     in_words,
+    of_known_ranks,
     rebuild,
     symbolic_inputs,
 )
@@ -282,18 +283,21 @@ class Function:
         self._traces += 1
         return program
 
-    def _new_symbolic(
-        self, args: Arguments, kwargs: Keywords, specs: Sequence[TensorSpec], ranks: Sequence[int] | None = None
-    ) -> Program:
+    def _new_symbolic(self, args: Arguments, kwargs: Keywords) -> Program:
         """A program for all sizes that the specs leave open: JAX does not run such a one, but exports it.
 
         Raises what the last attempt raises, where JAX cannot trace the function without knowing the sizes.
         """
-        attempts = symbolic_inputs(specs, ranks)
-        for inputs in attempts[:-1]:
-            with contextlib.suppress(Exception):
-                return self._new_program(args, kwargs, specs, inputs)
-        return self._new_program(args, kwargs, specs, attempts[-1])
+        failure: Exception | None = None
+        for positional, named in of_known_ranks((tuple(args), kwargs)):
+            _, specs = self._key(positional, named)
+            for inputs in symbolic_inputs(specs):
+                try:
+                    return self._new_program(positional, named, specs, inputs)
+                except Exception as error:
+                    failure = error
+        assert failure is not None
+        raise failure
 
     # ---- looking at it ----
 
@@ -619,8 +623,7 @@ class ConcreteFunction:
     @property
     def _program(self) -> Program:
         if self._known is None:
-            _, specs = self._function._key(self._args, self._kwargs)
-            self._known = self._function._new_symbolic(self._args, self._kwargs, specs)
+            self._known = self._function._new_symbolic(self._args, self._kwargs)
         return self._known
 
     def _complete(self, args: tuple, kwargs: Keywords) -> tuple[tuple, Keywords]:
