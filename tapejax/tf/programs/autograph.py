@@ -267,15 +267,9 @@ def _transpiler() -> Any:
     class Directives(directives.DirectivesTransformer):
         """Takes ``tf.autograph.experimental.set_loop_options`` for malt's."""
 
-        def visit_Attribute(self, node: Node) -> Node:
-            return self._marked(super().visit_Attribute(node))
-
-        def visit_Name(self, node: Node) -> Node:
-            return self._marked(super().visit_Name(node))
-
-        def _marked(self, node: Node) -> Node:
-            found = anno.getanno(node, directives.STATIC_VALUE, None)
-            if found is graph.set_loop_options:
+        def visit(self, node: Node) -> Node:
+            node = super().visit(node)
+            if isinstance(node, ast.AST) and anno.getanno(node, directives.STATIC_VALUE, None) is graph.set_loop_options:
                 anno.setanno(node, directives.STATIC_VALUE, marks.set_loop_options)
             return node
 
