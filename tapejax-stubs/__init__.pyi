@@ -249,31 +249,6 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> print(tape.gradient(y, x).numpy())
     2.0
     """
-def gradients(ys: Nest, xs: Nest, grad_ys: Nest = None, name: str = 'gradients', gate_gradients: Ignored = False, aggregation_method: Ignored = None, stop_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> list[tf.Tensor | None]:
-    """The gradient of the sum of all elements of `ys` with respect to each of `xs`, in a `function`.
-
-    Args:
-      ys: a tensor or a list of tensors.
-      xs: a tensor or variable, or a list of these: whatever `ys` were computed from, constants and other results included.
-      grad_ys: the cotangents to start from, as `ys`; None for ones.
-      stop_gradients: a tensor or a list of tensors that do not depend on `xs` here.
-      unconnected_gradients: what stands for an x that no y depends on: None or zeros.
-
-    Returns:
-      A list with a gradient for each of `xs`, of its shape and dtype, or None.
-
-    Raises:
-      RuntimeError: outside of a `function`, as in TensorFlow: use `GradientTape`.
-      ValueError: there are more or fewer of `grad_ys` than of `ys`.
-
-    >>> import tapejax as tf
-    >>> @tf.function
-    ... def slope_and_curvature(x):
-    ...     (slope,) = tf.gradients(x**3, x)
-    ...     return slope, tf.gradients(slope, x)[0]
-    >>> print(*slope_and_curvature(tf.constant(2.0)))
-    tf.Tensor(12.0, shape=(), dtype=float32) tf.Tensor(12.0, shape=(), dtype=float32)
-    """
 from tapejax.math import greater as greater
 from tapejax.math import greater_equal as greater_equal
 from tapejax.compat.v1 import group as group

@@ -26,9 +26,7 @@ import numpy as np
 from ...jaxprs.cache import on_clear
 from ...places import serves
 from ..ops import array, control_flow, graph
-from ..values import reading
 from ..values.tensor import is_array_like
-from ..values.types import Ignored
 from . import statements
 from .signatures import Arguments, Keywords
 
@@ -228,33 +226,6 @@ def converted(f: Callable) -> Callable:
     return new if bound is None else types.MethodType(new, bound)
 
 
-def to_graph(entity: Callable, recursive: bool = True, experimental_optional_features: Ignored = None) -> Callable:
-    """`entity`, a function or method, rewritten so that its control flow may depend on tensors, as `function` does it.
-
-    Where values are known it runs as it is.
-
-    Raises:
-      ImportError: the extra `tapejax[autograph]` is not installed.
-
-    >>> import tapejax as tf
-    >>> @tf.autograph.to_graph
-    ... def clipped(x):
-    ...     if x > 1.0:
-    ...         x = tf.ones([])
-    ...     return x
-    >>> print(tf.function(clipped, autograph=False)(tf.constant(3.0)).numpy())
-    1.0
-    """
-    if not INSTALLED:
-        raise ImportError("tf.autograph.to_graph needs the extra `tapejax[autograph]`")
-
-    @functools.wraps(entity)
-    def rewritten(*args: Any, **kwargs: Any) -> Any:
-        return entity(*args, **kwargs) if reading.capturing.capture is None else call(entity, args, kwargs)
-
-    return rewritten
-
-
 _ARTIFACT = "autograph_artifact"
 
 
@@ -296,15 +267,9 @@ def _transpiler() -> Any:
     class Directives(directives.DirectivesTransformer):
         """Takes ``tf.autograph.experimental.set_loop_options`` for malt's."""
 
-        def visit_Attribute(self, node: Node) -> Node:
-            return self._marked(super().visit_Attribute(node))
-
-        def visit_Name(self, node: Node) -> Node:
-            return self._marked(super().visit_Name(node))
-
-        def _marked(self, node: Node) -> Node:
-            found = anno.getanno(node, directives.STATIC_VALUE, None)
-            if found is graph.set_loop_options:
+        def visit(self, node: Node) -> Node:
+            node = super().visit(node)
+            if isinstance(node, ast.AST) and anno.getanno(node, directives.STATIC_VALUE, None) is graph.set_loop_options:
                 anno.setanno(node, directives.STATIC_VALUE, marks.set_loop_options)
             return node
 

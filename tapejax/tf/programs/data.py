@@ -34,7 +34,6 @@ from .description import Json
 from .function import function
 from .pipeline import (
     Element,
-    Outcomes,
     Pass,
     Rows,
     Seed,
@@ -293,14 +292,13 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             return _in_memory("Zip", map_leaves(lambda x: x._rows.columns, structure))
         finite = [x._count for x in parts if x._count != INFINITE_CARDINALITY]
 
-        def stage(run: Pass) -> grain.IterDataset:
-            sides = [Outcomes(x._stage(run)) for x in parts]
-            joined = grain.experimental.ZipIterDataset(sides, strict=False)
-            return joined.map(lambda found: nest.packed(structure, map(got, found)))
+        def steps(run: Pass) -> Iteration[Element]:
+            sides = [outcomes(going(x._stage(run))) for x in parts]
+            return map(lambda found: nest.packed(structure, map(got, found)), zip(*sides, strict=False))
 
         spec = lambda: map_leaves(lambda x: x.element_spec, structure)  # noqa: E731
         count = UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in finite else min(finite, default=INFINITE_CARDINALITY)
-        return Dataset("Zip", stage, spec, count, any(x._python for x in parts))
+        return _stepping("Zip", steps, spec, count, any(x._python for x in parts))
 
     @staticmethod
     def sample_from_datasets(

@@ -28,13 +28,13 @@ from ..ops.table import accepting
 from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
+from ..values.missing import no_attribute
 from ..values.names import name_scope
 from ..values.staging import Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, _creations, is_array_like
 from ..values.types import Array, Nest, VariableLike
 from . import autograph
-from .graphs import TapeNeeded, graph
 from .inputs import Elements
 from .signatures import (
     Argument,
@@ -48,6 +48,7 @@ from .signatures import (
     describe,
     flatten_result,
     in_words,
+    of_known_ranks,
     rebuild,
     symbolic_inputs,
 )
@@ -147,7 +148,6 @@ class Function:
         self._binding = Binding(_signature(python_function), input_signature)
         self._programs: dict[Hashable, Program] = {}
         self._as_python: set[Hashable] = set()  # calls that cannot be traced
-        self._recorded = False  # whether it calls `tf.gradients`
         self._concrete: dict[Hashable, ConcreteFunction] = {}
         self._methods: dict[int, tuple[Callable[[], object], Function]] = {}
         self._traces = 0
@@ -200,9 +200,8 @@ class Function:
         given = iter(arrays)
         rebuilt = [rebuild(x, given) for x in args]
         try:
-            with graph(True) if self._recorded else contextlib.nullcontext():
-                named = {name: rebuild(x, given) for name, x in kwargs.items()}
-                found = reading.run(True, self._unmodified, self._target(), rebuilt, named)
+            named = {name: rebuild(x, given) for name, x in kwargs.items()}
+            found = reading.run(True, self._unmodified, self._target(), rebuilt, named)
         except StopIteration as end:
             raise OutOfRangeError("End of sequence") from end
         return flatten_result(found, outputs)(iter(outputs))
@@ -282,18 +281,21 @@ class Function:
         self._traces += 1
         return program
 
-    def _new_symbolic(
-        self, args: Arguments, kwargs: Keywords, specs: Sequence[TensorSpec], ranks: Sequence[int] | None = None
-    ) -> Program:
+    def _new_symbolic(self, args: Arguments, kwargs: Keywords) -> Program:
         """A program for all sizes that the specs leave open: JAX does not run such a one, but exports it.
 
         Raises what the last attempt raises, where JAX cannot trace the function without knowing the sizes.
         """
-        attempts = symbolic_inputs(specs, ranks)
-        for inputs in attempts[:-1]:
-            with contextlib.suppress(Exception):
-                return self._new_program(args, kwargs, specs, inputs)
-        return self._new_program(args, kwargs, specs, attempts[-1])
+        failure: Exception | None = None
+        for positional, named in of_known_ranks((tuple(args), kwargs)):
+            _, specs = self._key(positional, named)
+            for inputs in symbolic_inputs(specs):
+                try:
+                    return self._new_program(positional, named, specs, inputs)
+                except Exception as error:
+                    failure = error
+        assert failure is not None
+        raise failure
 
     # ---- looking at it ----
 
@@ -381,16 +383,12 @@ class Program:
             named = {name: rebuild(x, given) for name, x in kwargs.items()}
             outputs: list[Array] = []
             # Scopes around the call, which may be another each time, do not count.
-            with name_scope(""), graph(function._recorded):
+            with name_scope(""):
                 self.pack = flatten_result(function._run(rebuilt, named), outputs)
             return outputs
 
         try:
-            try:
-                self.staged = Staged(body, inputs, function.name, arrays)
-            except TapeNeeded:
-                function._recorded = True
-                self.staged = Staged(body, inputs, function.name, arrays)
+            self.staged = Staged(body, inputs, function.name, arrays)
         except jax.errors.ConcretizationTypeError as error:
             raise _not_allowed(function, error) from error
         again = functools.partial(Staged, body, inputs, function.name, differentiable=True)
@@ -619,8 +617,7 @@ class ConcreteFunction:
     @property
     def _program(self) -> Program:
         if self._known is None:
-            _, specs = self._function._key(self._args, self._kwargs)
-            self._known = self._function._new_symbolic(self._args, self._kwargs, specs)
+            self._known = self._function._new_symbolic(self._args, self._kwargs)
         return self._known
 
     def _complete(self, args: tuple, kwargs: Keywords) -> tuple[tuple, Keywords]:
@@ -646,11 +643,6 @@ class ConcreteFunction:
         return args, {name: _with_name(x, name) for name, x in self._kwargs.items()}
 
     structured_outputs = property(lambda self: self._program.structured_outputs, doc="A spec for each tensor returned.")
-    output_shapes = property(lambda self: self._of_outputs("shape"), doc="A shape for each tensor returned.")
-    output_dtypes = property(lambda self: self._of_outputs("dtype"), doc="A dtype for each tensor returned.")
-
-    def _of_outputs(self, name: str) -> Nest:
-        return nest.map_structure(lambda x: getattr(x, name, None), self.structured_outputs)
 
     @property
     def inputs(self) -> list[TensorSpec]:
@@ -669,17 +661,8 @@ class ConcreteFunction:
     def trainable_variables(self) -> tuple[VariableLike, ...]:
         return tuple(v for v in self.variables if v.trainable)
 
-    @property
-    def captured_inputs(self) -> list[VariableLike | Tensor]:
-        """What the program takes beyond its arguments: its variables, and tensors that the function closed over."""
-        staged = self._program.staged
-        return [slot.holder for slot in staged.slots] + [Tensor(x) for x in staged.constants]
-
     def __getattr__(self, name: str) -> Any:
-        if name in ("graph", "function_def"):
-            text = "there is no TensorFlow graph: jax.make_jaxpr(f)(*args) shows the program, structured_outputs what it returns"
-            raise AttributeError(f"ConcreteFunction has no attribute {name!r}, for {text}")
-        raise AttributeError(f"ConcreteFunction has no attribute {name!r}")
+        no_attribute("ConcreteFunction", self, name)
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         return self.function_type

@@ -5,7 +5,7 @@ tape.
 
 What Grain does and what not:
 
-* ``map``, ``filter``, ``batch`` of what has no rows, ``zip``, ``take`` and the thread of ``prefetch`` are Grain's stages.
+* ``map``, ``filter``, ``batch`` of what has no rows, ``take`` and the thread of ``prefetch`` are Grain's stages.
 * Arrays in memory stay arrays: shuffling, repeating and batching them moves row numbers, and a batch is one NumPy look-up.
   Read as a ``grain.MapDataset`` they cost 15 to 20 microseconds an element, 640 a batch of 32.
 * Grain's shuffles are global or keep to windows, its ``repeat`` goes through the same order again, its caches belong to one
@@ -16,6 +16,7 @@ What Grain does and what not:
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import operator
 import threading
@@ -227,32 +228,6 @@ def going(stage: grain.IterDataset) -> grain.DatasetIterator:
 # on as if they were elements.
 
 
-class Outcomes(grain.IterDataset):
-    """A stage whose errors are elements."""
-
-    def __init__(self, stage: grain.IterDataset):
-        super().__init__(stage)
-        self._stage = stage
-
-    def __iter__(self) -> _Outcomes:
-        return _Outcomes(going(self._stage))
-
-
-class _Outcomes(grain.DatasetIterator):
-    def __init__(self, inner: grain.DatasetIterator):
-        super().__init__(inner)
-        self._inner = inner
-
-    def __next__(self) -> Element | Exception:
-        return attempt(next, self._inner)
-
-    def get_state(self) -> Any:
-        return self._inner.get_state()
-
-    def set_state(self, state: Any) -> None:
-        self._inner.set_state(state)
-
-
 def attempt(fn: Callable, *args: Any) -> Any:
     """What `fn` returns, or its error.
 
@@ -268,7 +243,8 @@ def attempt(fn: Callable, *args: Any) -> Any:
 
 def outcomes(coming: Iterator[Any]) -> Iterator[Any]:
     """What an iterator gives, and its errors as elements; row numbers have none."""
-    return _Outcomes(coming) if isinstance(coming, grain.DatasetIterator) else coming
+    again = itertools.repeat(coming)
+    return map(functools.partial(attempt, next), again) if isinstance(coming, grain.DatasetIterator) else coming
 
 
 def got(found: Element | Exception) -> Element:

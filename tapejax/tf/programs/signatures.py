@@ -7,6 +7,7 @@ or string, and the identity of variables and other objects. Two calls with one k
 from __future__ import annotations
 
 import collections.abc
+import itertools
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -295,23 +296,31 @@ RANKS = (1, 2, 0, 3, 4)
 OPEN_SIZES = 4
 
 
-def symbolic_inputs(
-    specs: Sequence[TensorSpec], ranks: Sequence[int] | None = None
-) -> list[list[jax.ShapeDtypeStruct]]:
+def of_known_ranks(structure: Spec) -> Iterator[Spec]:
+    """A structure of specs, once for each combination of ranks that its shapes of unknown rank may have."""
+    unknown = sum(map(_unranked, nest.flatten(structure)))
+    many = itertools.product(RANKS, repeat=unknown)
+    for ranks in many if unknown <= 2 else ((rank,) * unknown for rank in RANKS):
+        given = iter(ranks)
+
+        def ranked(x: Argument, given: Iterator[int] = given) -> Argument:
+            return TensorSpec([None] * next(given), x.dtype, x.name) if _unranked(x) else x
+
+        yield nest.map_structure(ranked, structure)
+
+
+def _unranked(x: Argument) -> bool:
+    return isinstance(x, TensorSpec) and x.shape.rank is None
+
+
+def symbolic_inputs(specs: Sequence[TensorSpec]) -> list[list[jax.ShapeDtypeStruct]]:
     """Specs with sizes that are not known, as JAX's symbolic shapes; several attempts, the most general one first.
 
     All sizes apart are tried first, then some of them equal: whether a function adds its arguments or
-    multiplies them as matrices. A shape of unknown rank gets one of `ranks`, in the order of the specs; by default one after
-    the other is tried.
+    multiplies them as matrices.
     """
-    if ranks is None:
-        unknown = sum(spec.shape.rank is None for spec in specs)
-        tries = RANKS if unknown else (0,)
-        return [inputs for rank in tries for inputs in symbolic_inputs(specs, [rank] * unknown)]
-    given = iter(ranks)
-    shapes = [[None] * next(given) if spec.shape.rank is None else list(spec.shape) for spec in specs]
-    places = [(i, axis) for i, shape in enumerate(shapes) for axis, size in enumerate(shape) if size is None]
-    return [_symbolic(specs, shapes, dict(zip(places, groups, strict=True))) for groups in _groupings(places)]
+    places = [(i, axis) for i, spec in enumerate(specs) for axis, size in enumerate(spec.shape) if size is None]
+    return [_symbolic(specs, dict(zip(places, groups, strict=True))) for groups in _groupings(places)]
 
 
 def _groupings(places: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
@@ -330,15 +339,13 @@ def _groupings(places: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
     return sorted(found, key=order)
 
 
-def _symbolic(
-    specs: Sequence[TensorSpec], shapes: Sequence[Sequence[int | None]], groups: dict[tuple[int, int], int]
-) -> list[jax.ShapeDtypeStruct]:
+def _symbolic(specs: Sequence[TensorSpec], groups: dict[tuple[int, int], int]) -> list[jax.ShapeDtypeStruct]:
     from jax import export  # loaded when it is needed
 
     scope = export.SymbolicScope()
     out = []
-    for i, (spec, shape) in enumerate(zip(specs, shapes, strict=True)):
-        sizes = [f"d{groups[i, axis]}" if size is None else str(size) for axis, size in enumerate(shape)]
+    for i, spec in enumerate(specs):
+        sizes = [f"d{groups[i, axis]}" if size is None else str(size) for axis, size in enumerate(spec.shape)]
         out.append(jax.ShapeDtypeStruct(export.symbolic_shape(", ".join(sizes), scope=scope), requested(spec.dtype)))
     return out
 

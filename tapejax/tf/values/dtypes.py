@@ -73,8 +73,6 @@ class DType:
     is_complex = property(lambda self: self._kind == 3)
     is_numeric = property(lambda self: self._kind > 0, doc="Whether it is integer, floating or complex; not bool.")
     is_unsigned = property(lambda self: jnp.issubdtype(self.dtype, np.unsignedinteger))
-    is_quantized = property(lambda self: False)
-    is_numpy_compatible = property(lambda self: True)
     base_dtype = property(lambda self: self)
     as_numpy_dtype = property(lambda self: self.dtype.type, doc="NumPy's scalar class: ``np.float32``.")
     as_datatype_enum = property(lambda self: _ENUMS[self.name])
@@ -90,11 +88,6 @@ class DType:
     def size(self) -> int:
         """Bytes per element."""
         return 0 if self.name == "string" else self.dtype.itemsize
-
-    @property
-    def limits(self) -> tuple:
-        """The range in which TensorFlow's image functions expect values: (0, 1) for floats, all of it for integers."""
-        return (self.min, self.max) if self.is_integer else (0, 1)
 
     def _limit(self, name: str):
         if self.is_integer:

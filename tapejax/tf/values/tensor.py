@@ -623,8 +623,6 @@ class _Value(_Typed):
         """A key for dicts and sets; its `deref` gives the object back. Tensors and variables are not hashable."""
         return Reference(self)
 
-    experimental_ref = ref
-
     def numpy(self) -> Any:
         """A NumPy array of its own, or a NumPy scalar where the shape is ().
 
@@ -645,6 +643,10 @@ class _Value(_Typed):
         reading.record_escape("python", array)
         return array
 
+    def _read_by_python(self) -> Array:
+        reading.record_escape("python", self._array)
+        return self._seen()
+
     def __jax_array__(self) -> Array:
         return self._read()
 
@@ -656,21 +658,17 @@ class _Value(_Typed):
         return array.astype(dtype or array.dtype, copy=bool(copy))
 
     def __bool__(self) -> bool:
-        # TensorFlow takes an empty tensor for false; JAX refuses it.
-        reading.record_escape("python", self._array)
-        return bool(self._seen()) if self._array.size else False
+        array = self._read_by_python()
+        return bool(array) if array.size else False  # JAX refuses an empty one
 
     def __float__(self) -> float:
-        reading.record_escape("python", self._array)
-        return float(self._seen())
+        return float(self._read_by_python())
 
     def __int__(self) -> int:
-        reading.record_escape("python", self._array)
-        return int(self._seen())
+        return int(self._read_by_python())
 
     def __complex__(self) -> complex:
-        reading.record_escape("python", self._array)
-        return complex(self._seen())
+        return complex(self._read_by_python())
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:

@@ -255,7 +255,7 @@ def _restamp(folder, change=lambda manifest: None):
         manifest["files"][name] = hashlib.sha256(data).hexdigest()
     change(manifest)
     manifest.pop("sha256")
-    seal = Format("tapejax.saved_model", 2, "", OSError, "", "").seal
+    seal = Format("tapejax.saved_model", 1, "", OSError, "", "").seal
     (folder / "saved_model.json").write_text(json.dumps(seal(manifest)))
 
 
@@ -300,7 +300,7 @@ DAMAGE = {
     "another format": (_edit(format="other"), "not written by"),
     "a list": (lambda folder: (folder / "saved_model.json").write_text("[]"), "not written by"),
     "a later version": (_edit(version=99), "version 99"),
-    "an earlier version": (_edit(version=1), "version 1 of the format; this tapejax reads version 2"),
+    "an earlier version": (_edit(version=0), "version 0 of the format; this tapejax reads version 1"),
     "no nodes": (_edit(nodes=[]), "is inconsistent"),
     "odd nodes": (_edit(nodes=[{"kind": "exec"}]), "is inconsistent"),
     "a file outside": (_edit(files={"../../etc/passwd": ""}), "names a file"),

@@ -624,7 +624,6 @@ def test_dtype_text_and_properties():
     assert (int32.min, int32.max, type(int32.min)) == (-(2**31), 2**31 - 1, int)
     assert float32.max == np.finfo(np.float32).max and dtypes.bfloat16.min < -1e38
     assert dtypes.complex128.real_dtype is dtypes.float64 and int32.real_dtype is int32
-    assert dtypes.uint8.limits == (0, 255) and float32.limits == (0, 1)
     flags = ("is_bool", "is_integer", "is_floating", "is_complex", "is_numeric", "is_unsigned")
     assert [getattr(dtypes.uint8, flag) for flag in flags] == [False, True, False, False, True, True]
     assert [getattr(dtypes.bfloat16, flag) for flag in flags] == [False, False, True, False, True, False]
