@@ -14,7 +14,7 @@ import numpy as np
 from ..values import tensor as values
 from ..values.tensor import Tensor, Variable, raw
 from ..values.types import Array, Index, Nest, ShapeLike, TensorLike
-from . import operators, random
+from . import random
 from .table import renamed
 
 # jnp names them otherwise
@@ -168,16 +168,6 @@ def _method(name: str) -> Callable[..., Nest]:
 
 def _attribute(name: str, x: TensorLike) -> Nest:
     return _tensors(getattr(raw(x), name))
-
-
-def _disable_numpy_behavior() -> None:
-    """Takes it back: for tests."""
-    for name in (*_METHODS, *_ATTRIBUTES, "tolist", "item", "__round__"):
-        delattr(Tensor, name)
-        if name in vars(Variable):
-            delattr(Variable, name)
-    operators.attach()
-    values.promoting = False
 
 
 experimental_enable_numpy_behavior = enable_numpy_behavior
