@@ -118,10 +118,8 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
     given = (start, "start"), (limit, "limit"), (delta, "delta")
     exact = None if dtype is None else as_dtype(dtype).dtype
     values = [_range_end(value, argument, exact) for value, argument in given]
-    if exact is None:
-        found = max((value.dtype for value in values), key=lambda d: (kind_of(d) == "f", d.itemsize))
-    else:
-        found = exact
+    widest = max((value.dtype for value in values), key=lambda d: (kind_of(d) == "f", d.itemsize))
+    found = widest if exact is None else exact
     if kind_of(found) not in REAL:
         raise TypeError(f"range: the numbers must be real, got {found}")
     begin, end, step = (value.astype(found)[()] for value in values)
@@ -130,11 +128,10 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
     if (begin > end) if step > 0 else (begin < end):
         raise InvalidArgumentError(f"range: delta={step} does not lead from start={begin} to limit={end}")
     if kind_of(found) == "f":  # counted and computed in the dtype itself, as TensorFlow does
-        numbers = begin + np.arange(np.ceil(abs((end - begin) / step))).astype(found) * step
-    else:
-        # Python's integers: the difference of two of NumPy's may overflow
+        count = np.ceil(abs((end - begin) / step))
+    else:  # Python's integers: the difference of two of NumPy's may overflow
         count = len(builtins.range(int(begin), int(end), int(step)))
-        numbers = begin + np.arange(count).astype(found) * step
+    numbers = begin + np.arange(count).astype(found) * step
     return Tensor(raw(numbers.astype(narrowed(found) if dtype is None else requested(dtype))))
 
 

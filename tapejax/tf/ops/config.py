@@ -99,7 +99,9 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
       ValueError: there is no such device.
     """
     global _visible
-    asked = list(devices) if isinstance(devices, (list, tuple)) and not _is_device(devices) else [devices]
+    asked = (
+        list(devices) if isinstance(devices, (list, tuple)) and not isinstance(devices, PhysicalDevice) else [devices]
+    )
     for device in asked:
         _require_device(device)
         if device_type not in (None, device.device_type):
@@ -110,10 +112,6 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
     there = list_physical_devices()
     if best is not None and (best.device_type != there[-1].device_type or best.name.rpartition(":")[2] != "0"):
         jax.config.update("jax_default_device", _devices(best.device_type)[int(best.name.rpartition(":")[2])])
-
-
-def _is_device(x: object) -> bool:
-    return isinstance(x, (PhysicalDevice, LogicalDevice))
 
 
 def _require_device(device: PhysicalDevice) -> None:

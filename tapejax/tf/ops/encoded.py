@@ -113,16 +113,10 @@ def decode_bmp(contents: bytes, channels: IntLike = 0, name: str | None = None) 
 
 
 # How a JPEG file is decoded, for TensorFlow's sake: Pillow decides.
-_JPEG = {
-    "fancy_upscaling": True,
-    "try_recover_truncated": False,
-    "acceptable_fraction": 1,
-    "dct_method": "",
-    "name": None,
-}
+_JPEG = {"fancy_upscaling": True, "try_recover_truncated": False, "acceptable_fraction": 1, "dct_method": ""}
 
 
-@accepting(" ".join(_JPEG), **_JPEG)
+@accepting(" ".join(_JPEG) + " name", **_JPEG)
 def decode_jpeg(contents: bytes, channels: IntLike = 0, ratio: int = 1) -> Tensor:
     """The pixels of a JPEG file: uint8, (height, width, channels). `ratio` makes it smaller, by 1, 2, 4 or 8.
 

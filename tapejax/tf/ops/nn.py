@@ -177,11 +177,6 @@ def _dropout(x, rate, seed, count, shape):  # draws the numbers, too: two operat
 # ---- Losses ------------------------------------------------------------------------------------------------
 
 
-def _require_logits(name: str, labels: TensorLike, logits: TensorLike) -> None:
-    if labels is None or logits is None:
-        raise ValueError(f"{name}: both labels and logits must be given")
-
-
 def softmax_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, axis: IntLike = -1, name: str | None = None
 ) -> Tensor:
@@ -194,11 +189,9 @@ def softmax_cross_entropy_with_logits(
     Raises:
       InvalidArgumentError: the shapes do not broadcast, or logits are integers.
     """
-    _require_logits("softmax_cross_entropy_with_logits", labels, logits)
     x = raw(logits)
     require_kind("softmax_cross_entropy_with_logits", x, FLOAT, "logits")
-    p = raw(labels, dtype_hint=x.dtype)
-    p = p if p.dtype == x.dtype else _array.cast(p, x.dtype)
+    p = _array.cast(raw(labels, dtype_hint=x.dtype), x.dtype)
     return op(_softmax_cross_entropy, p, x, axis=axis_of(axis, x.ndim))
 
 
@@ -232,7 +225,6 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
       ValueError: the shapes do not fit.
       InvalidArgumentError: a label is out of range (seen on the CPU; elsewhere the loss is NaN).
     """
-    _require_logits("sparse_softmax_cross_entropy_with_logits", labels, logits)
     x, places = raw(logits), raw(labels)
     require_kind("sparse_softmax_cross_entropy_with_logits", x, FLOAT, "logits")
     require_kind("sparse_softmax_cross_entropy_with_logits", places, INTEGER, "labels")
@@ -252,7 +244,8 @@ def _sparse_softmax_cross_entropy(labels, logits):
 
 
 def _like_logits(name: str, labels: TensorLike, logits: TensorLike) -> list:
-    _require_logits(name, labels, logits)
+    if labels is None or logits is None:
+        raise ValueError(f"{name}: both labels and logits must be given")
     labels, logits = arrays_of(labels, logits)
     if labels.shape != logits.shape:
         raise ValueError(f"{name}: logits and labels must have the same shape, got {logits.shape} and {labels.shape}")

@@ -119,14 +119,10 @@ def idct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Te
 # ---- Windows -----------------------------------------------------------------------------------------------
 
 
-def _floating(dtype: DTypeLike) -> np.dtype:
+def _window(values: np.ndarray, dtype: DTypeLike) -> Tensor:
     if kind_of(requested(dtype)) != "f":
         raise ValueError(f"dtype must be a floating point type, got {dtype!r}")
-    return requested(dtype)
-
-
-def _window(values: np.ndarray, dtype: DTypeLike) -> Tensor:
-    return convert_to_tensor(values.astype(_floating(dtype)))
+    return convert_to_tensor(values.astype(requested(dtype)))
 
 
 def _raised_cosine(name: str, a: float, b: float) -> Callable[..., Tensor]:

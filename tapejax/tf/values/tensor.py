@@ -1040,7 +1040,7 @@ class Variable(_Value):
         def _scatter_nd(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable: ...
 
         scatter_update = scatter_add = scatter_sub = scatter_max = scatter_min = _scatter_slices
-        scatter_mul = scatter_div = batch_scatter_update = _scatter_slices
+        scatter_mul = scatter_div = _scatter_slices
         scatter_nd_update = scatter_nd_add = scatter_nd_sub = scatter_nd_max = scatter_nd_min = _scatter_nd
 
     def __copy__(self) -> Variable:

@@ -516,3 +516,12 @@ def test_a_dilated_transposed_convolution_is_the_gradient_of_a_dilated_one():
     dy = tf.random.normal(y.shape)
     transposed = tf.nn.conv2d_transpose(dy, w, x.shape, 1, "VALID", dilations=2)
     np.testing.assert_allclose(transposed, tape.gradient(y, x, output_gradients=dy), rtol=1e-5, atol=1e-6)
+
+
+def test_a_loop_under_jit_fills_an_array_that_was_not_written_before():
+    def rows(x):
+        array = tf.TensorArray(tf.float32, size=3)
+        step = lambda i, array: (i + 1, array.write(i, x * tf.cast(i, tf.float32)))  # noqa: E731
+        return tf.while_loop(lambda i, _: i < 3, step, (tf.constant(0), array))[1].stack()._array
+
+    np.testing.assert_array_equal(jax.jit(rows)(np.float32(2.0)), [0.0, 2.0, 4.0])

@@ -420,7 +420,6 @@ in_nn("convolution", "image", "filter2")
 in_nn("conv1d_transpose", "sequence", "filter1", call=lambda f, x, w: f(x, w, [1, 10, 2], 2))
 in_nn("conv2d_transpose conv_transpose", "image", "filter2", call=lambda f, x, w: f(x, w, [1, 8, 8, 2], 2))
 in_nn("conv3d_transpose", "volume", "filter3", call=lambda f, x, w: f(x, w, [1, 2, 3, 3, 2], 1))
-in_nn("atrous_conv2d_transpose", "image", "filter2", call=lambda f, x, w: f(x, w, [1, 6, 6, 2], 2, "VALID"))
 in_nn("depthwise_conv2d", "image", "filter2", call=lambda f, x, w: f(x, w, [1, 1, 1, 1], "SAME"))
 in_nn("separable_conv2d", "image", "filter2", "pointwise", call=lambda f, x, w, p: f(x, w, p, [1, 1, 1, 1], "SAME"))
 for _rank, _role in ((1, "sequence"), (2, "image"), (3, "volume")):

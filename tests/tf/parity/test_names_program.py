@@ -531,9 +531,9 @@ def test_numpys_random_numbers(tf):
 def test_numpy_behavior_on_request():
     """Methods, promotion and indexing as NumPy's, from then on; it cannot be taken back in TensorFlow, so it is not asked."""
     tf = import_tapejax()
-    from tapejax.tf.ops import numpy_api
+    from tapejax.tf.values import tensor
 
-    x = tf.constant([[1, 2], [3, 4]])
+    x, before = tf.constant([[1, 2], [3, 4]]), {kind: dict(vars(kind)) for kind in (tf.Tensor, tf.Variable)}
     with pytest.raises(AttributeError, match="enable_numpy_behavior"):
         x.T  # noqa: B018
     with pytest.raises(TypeError):
@@ -558,7 +558,11 @@ def test_numpy_behavior_on_request():
             y = (v.reshape(2, 1) * tf.constant([1, 2])).sum()
         np.testing.assert_array_equal(tape.gradient(y, v), [3, 3])
     finally:
-        numpy_api._disable_numpy_behavior()
+        tensor.promoting = False
+        for kind, attributes in before.items():
+            for name in vars(kind).keys() - attributes.keys():
+                delattr(kind, name)
+        tf.Tensor.__getitem__ = before[tf.Tensor]["__getitem__"]
     with pytest.raises(TypeError):
         x + 1.5
 
