@@ -144,7 +144,7 @@ _LATER: dict[str, dict[str, str]] = {
             set_visible_devices tensor_float_32_execution_enabled
             """
     },
-    "tf.config.optimizer": {"ops.config": "get_jit set_jit"},
+    "tf.config.optimizer": {"ops.config": "get_experimental_options get_jit set_experimental_options set_jit"},
     "tf.config.threading": {
         "ops.config": """
             get_inter_op_parallelism_threads get_intra_op_parallelism_threads set_inter_op_parallelism_threads
