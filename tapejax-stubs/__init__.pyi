@@ -10,7 +10,6 @@ import tapejax as tf
 from tapejax.tf.values.types import TensorLike, Nest, Array, DTypeLike, ShapeLike, AxisLike, IntLike, IntsLike, Ignored
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-from tapejax.tf.ops.graph import AggregationMethod as AggregationMethod
 from tapejax.debugging import Assert as Assert
 from tapejax.tf.values.dtypes import DType as DType
 from tapejax.autodiff import ForwardAccumulator as ForwardAccumulator
@@ -250,47 +249,10 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> print(tape.gradient(y, x).numpy())
     2.0
     """
-def gradients(ys: Nest, xs: Nest, grad_ys: Nest = None, name: str = 'gradients', gate_gradients: Ignored = False, aggregation_method: Ignored = None, stop_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> list[tf.Tensor | None]:
-    """The gradient of the sum of all elements of `ys` with respect to each of `xs`, in a `function`.
-
-    Args:
-      ys: a tensor or a list of tensors.
-      xs: a tensor or variable, or a list of these: whatever `ys` were computed from, constants and other results included.
-      grad_ys: the cotangents to start from, as `ys`; None for ones.
-      stop_gradients: a tensor or a list of tensors that do not depend on `xs` here.
-      unconnected_gradients: what stands for an x that no y depends on: None or zeros.
-
-    Returns:
-      A list with a gradient for each of `xs`, of its shape and dtype, or None.
-
-    Raises:
-      RuntimeError: outside of a `function`, as in TensorFlow: use `GradientTape`.
-      ValueError: there are more or fewer of `grad_ys` than of `ys`.
-
-    >>> import tapejax as tf
-    >>> @tf.function
-    ... def slope_and_curvature(x):
-    ...     (slope,) = tf.gradients(x**3, x)
-    ...     return slope, tf.gradients(slope, x)[0]
-    >>> print(*slope_and_curvature(tf.constant(2.0)))
-    tf.Tensor(12.0, shape=(), dtype=float32) tf.Tensor(12.0, shape=(), dtype=float32)
-    """
 from tapejax.math import greater as greater
 from tapejax.math import greater_equal as greater_equal
 from tapejax.compat.v1 import group as group
-from tapejax.compat.v1 import guarantee_const as guarantee_const
 half: tf.DType
-def hessians(ys: Nest, xs: Nest, gate_gradients: Ignored = False, aggregation_method: Ignored = None, name: Ignored = 'hessians') -> list[tf.Tensor]:
-    """The second derivative of the sum of `ys` with respect to each of `xs` alone, in a `function`: see `gradients`.
-
-    Returns:
-      A list with a tensor of shape ``x.shape + x.shape`` for each of `xs`.
-
-    Raises:
-      ValueError: `ys` do not depend on one of `xs`.
-    """
-from tapejax.compat.v1 import histogram_fixed_width as histogram_fixed_width
-from tapejax.compat.v1 import histogram_fixed_width_bins as histogram_fixed_width_bins
 def identity(input: TensorLike, name: str | None = None) -> tf.Tensor:
     """A new tensor with the value of `input`; the gradient passes."""
 from tapejax.compat.v1 import identity_n as identity_n
@@ -339,7 +301,6 @@ def map_fn(fn: Callable[..., Any], elems: Nest, dtype: DTypeLike | Nest = None, 
     """
 from tapejax import math as math
 from tapejax.linalg import matmul as matmul
-from tapejax.linalg import sqrtm as matrix_square_root
 from tapejax.math import maximum as maximum
 def meshgrid(*args: TensorLike, indexing: str = 'xy', name: str = 'meshgrid') -> list[tf.Tensor]:
     """Grids of coordinates out of vectors: 'xy' (the second varies along the first axis) or 'ij'. Matrices are flattened."""
@@ -393,8 +354,6 @@ def pad(tensor: TensorLike, paddings: Any, mode: Any = 'CONSTANT', constant_valu
       ValueError: an unknown `mode`.
       InvalidArgumentError: `paddings` is not of shape (rank, 2), or negative.
     """
-def parallel_stack(values: Sequence[TensorLike], name: str = 'parallel_stack') -> tf.Tensor:
-    """Tensors of one shape joined along a new first axis."""
 from tapejax.math import pow as pow
 from tapejax.compat.v1 import print as print
 def py_function(func: Callable[..., Any], inp: Sequence[TensorLike], Tout: DTypeLike | Sequence[DTypeLike], name: str | None = None) -> Nest:
@@ -408,7 +367,6 @@ def py_function(func: Callable[..., Any], inp: Sequence[TensorLike], Tout: DType
       Tout: the dtype of the result, or a list of them. An empty list: there is no result, and in a compiled function `func` runs
         each time that the function does, on known values.
     """
-from tapejax import quantization as quantization
 from tapejax import random as random
 from tapejax.tf.ops.initializers import random_normal_initializer as random_normal_initializer
 from tapejax.tf.ops.initializers import random_uniform_initializer as random_uniform_initializer
@@ -451,7 +409,6 @@ from tapejax.math import reduce_mean as reduce_mean
 from tapejax.math import reduce_min as reduce_min
 from tapejax.math import reduce_prod as reduce_prod
 from tapejax.math import reduce_sum as reduce_sum
-from tapejax.compat.v1 import register_tensor_conversion_function as register_tensor_conversion_function
 def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
 def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> tf.Tensor:
@@ -569,8 +526,7 @@ from tapejax.linalg import tensordot as tensordot
 from tapejax import test as test
 def tile(input: TensorLike, multiples: IntsLike, name: str | None = None) -> tf.Tensor:
     """`input` repeated ``multiples[i]`` times along axis i."""
-from tapejax.compat.v1 import timestamp as timestamp
-def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: builtins.bool = False, name: str = 'transpose') -> tf.Tensor:
+def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: builtins.bool = False, name: str | None = None) -> tf.Tensor:
     """The axes in the order `perm`, by default reversed.
 
     Raises:

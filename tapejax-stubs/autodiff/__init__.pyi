@@ -158,6 +158,25 @@ class ForwardAccumulator:
         >>> acc.jvp([y, c])
         [<tf.Tensor: shape=(), dtype=float32, numpy=12.0>, None]
         """
+    def explain(self, primals: Nest) -> Any:
+        """Says why `jvp` of `primals` is what it is: along which path it comes from each primal, or why it is None.
+
+        Args:
+          primals: as for `jvp`: a tensor or array that the block computed, or a structure of them.
+
+        Returns:
+          An `Explanation`, as of `GradientTape.explain`, with a report for each primal of the accumulator's.
+
+        Raises:
+          TypeError: `primals` holds something that is no tensor.
+
+        >>> import tapejax as tf
+        >>> x = tf.constant(2.5)
+        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
+        ...     y = tf.round(x) * 3.0
+        >>> print(acc.jvp(y), acc.explain(y)[0].kinds)
+        None ('no derivative',)
+        """
 class GradientTape:
     """Records what JAX computes inside a ``with`` block, so that it can be differentiated afterwards.
 

@@ -35,16 +35,12 @@ def assert_none_equal(x: TensorLike, y: TensorLike, summarize: Any = None, messa
     """Raises InvalidArgumentError unless ``x != y`` holds for all elements."""
 def assert_positive(x: TensorLike, message: str | None = None, summarize: Ignored = None, name: str | None = None) -> None:
     """Raises InvalidArgumentError unless ``x > 0`` holds for all elements."""
-def assert_proper_iterable(values: object) -> None:
-    """Raises TypeError unless `values` is iterable and no tensor, array or string."""
 def assert_rank(x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has that many axes."""
 def assert_rank_at_least(x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has at least that many axes."""
 def assert_rank_in(x: TensorLike, ranks: Sequence[IntLike], message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless the number of x's axes is one of `ranks`."""
-def assert_same_float_dtype(tensors: Sequence[TensorLike] | None = None, dtype: DTypeLike | None = None) -> tf.DType:
-    """The dtype that all `tensors` share, float32 if there are none. Raises ValueError if they share none."""
 def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> tf.Tensor:
     """`tensor`, if it is a scalar; else raises ValueError."""
 def assert_shapes(shapes: Any, data: Any = None, summarize: Any = None, message: Any = None, name: str | None = None) -> None:
@@ -88,8 +84,6 @@ def enable_traceback_filtering() -> None:
     """Leaves JAX's own lines out of tracebacks, as by default."""
 def get_log_device_placement() -> Any:
     """The value of this setting; see `set_log_device_placement`."""
-def is_numeric_tensor(tensor: object) -> bool:
-    """Whether `tensor` is a tensor of numbers."""
 def is_traceback_filtering_enabled() -> bool:
     """Whether JAX's own lines are left out of tracebacks."""
 def set_log_device_placement(enabled: Any) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.tf.values.types import TensorLike, DTypeLike, ShapeLike, IntLike, IntsLike, FloatLike, Ignored
+from tapejax.tf.values.types import TensorLike, DTypeLike, ShapeLike, IntLike, FloatLike, Ignored
 
 from tapejax.tf.ops.image import ResizeMethod as ResizeMethod
 def adjust_brightness(image: TensorLike, delta: FloatLike) -> tf.Tensor:
@@ -29,8 +29,6 @@ def adjust_gamma(image: TensorLike, gamma: FloatLike = 1, gain: FloatLike = 1) -
     """gain * image ** gamma. Raises ValueError for a negative `gamma`."""
 def adjust_hue(image: TensorLike, delta: FloatLike, name: str | None = None) -> tf.Tensor:
     """The hue of RGB images turned by `delta`, in [-1, 1]; 1 is all the way round."""
-def adjust_jpeg_quality(image: TensorLike, jpeg_quality: IntLike, dct_method: str = '', name: str | None = None) -> tf.Tensor:
-    """The image as it comes back from a JPEG file of that quality, in its own dtype."""
 def adjust_saturation(image: TensorLike, saturation_factor: FloatLike, name: str | None = None) -> tf.Tensor:
     """The saturation of RGB images multiplied by a factor."""
 def central_crop(image: TensorLike, central_fraction: FloatLike) -> tf.Tensor:
@@ -54,7 +52,7 @@ def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = Fa
     >>> print(tf.image.convert_image_dtype(tf.constant([0, 255], tf.uint8), tf.float32).numpy())
     [0. 1.]
     """
-def crop_and_resize(image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: Any = 'bilinear', extrapolation_value: Any = 0.0, name: str | None = None) -> tf.Tensor:
+def crop_and_resize(image: TensorLike, boxes: TensorLike, box_indices: TensorLike, crop_size: Any, method: Any = 'bilinear', extrapolation_value: Any = 0.0, name: str | None = None) -> tf.Tensor:
     """Parts of images, all resized to `crop_size`: float32, a row for each box.
 
     Args:
@@ -70,8 +68,6 @@ def crop_to_bounding_box(image: TensorLike, offset_height: Any, offset_width: An
     Raises:
       ValueError: the part does not lie within the images.
     """
-def decode_and_crop_jpeg(contents: bytes, crop_window: IntsLike, channels: IntLike = 0, ratio: int = 1, fancy_upscaling: Ignored = True, try_recover_truncated: Ignored = False, acceptable_fraction: Ignored = 1, dct_method: Ignored = '', name: Ignored = None) -> tf.Tensor:
-    """The part ``crop_window = (top, left, height, width)`` of a JPEG file's pixels."""
 def decode_bmp(contents: bytes, channels: IntLike = 0, name: str | None = None) -> tf.Tensor:
     """The pixels of a BMP file: uint8, (height, width, channels)."""
 def decode_gif(contents: bytes, name: str | None = None) -> tf.Tensor:
@@ -109,8 +105,6 @@ def encode_jpeg(image: TensorLike, format: str = '', quality: IntLike = 95, prog
     """
 def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> bytes:
     """The bytes of a PNG file with the pixels, uint8 of shape (height, width, channels)."""
-def extract_jpeg_shape(contents: bytes, output_type: DTypeLike = 'int32', name: str | None = None) -> tf.Tensor:
-    """(height, width, channels) of a JPEG file, without decoding it."""
 def extract_patches(images: TensorLike, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> tf.Tensor:
     """The window of pixels around each place, flattened into the channels.
 
@@ -155,9 +149,9 @@ def per_image_standardization(image: TensorLike) -> tf.Tensor:
     """Each image with its mean subtracted, divided by its standard deviation (at least 1 / sqrt(number of values))."""
 def psnr(a: TensorLike, b: TensorLike, max_val: FloatLike, name: str | None = None) -> tf.Tensor:
     """The peak signal-to-noise ratio of images in decibels; `max_val` is the range of their values."""
-def random_brightness(image: TensorLike, max_delta: FloatLike, seed: IntLike | None = None) -> tf.Tensor:
+def random_brightness(image: TensorLike, max_delta: float, seed: IntLike | None = None) -> tf.Tensor:
     """`adjust_brightness` by a random number in [-max_delta, max_delta); max_delta must be non-negative."""
-def random_contrast(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: IntLike | None = None) -> tf.Tensor:
+def random_contrast(image: TensorLike, lower: float, upper: float, seed: IntLike | None = None) -> tf.Tensor:
     """`adjust_contrast` by a random factor in [lower, upper)."""
 def random_crop(value: TensorLike, size: ShapeLike, seed: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """A part of `value` of shape `size`, at a random place.
@@ -169,11 +163,9 @@ def random_flip_left_right(image: TensorLike, seed: IntLike | None = None) -> tf
     """Each image mirrored left to right, or not, at random."""
 def random_flip_up_down(image: TensorLike, seed: IntLike | None = None) -> tf.Tensor:
     """Each image turned upside down, or not, at random."""
-def random_hue(image: TensorLike, max_delta: FloatLike, seed: IntLike | None = None) -> tf.Tensor:
+def random_hue(image: TensorLike, max_delta: float, seed: IntLike | None = None) -> tf.Tensor:
     """`adjust_hue` by a random number in [-max_delta, max_delta); max_delta must be in [0, 0.5]."""
-def random_jpeg_quality(image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: IntLike | None = None) -> tf.Tensor:
-    """`adjust_jpeg_quality` by a quality in [min_jpeg_quality, max_jpeg_quality)."""
-def random_saturation(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: IntLike | None = None) -> tf.Tensor:
+def random_saturation(image: TensorLike, lower: float, upper: float, seed: IntLike | None = None) -> tf.Tensor:
     """`adjust_saturation` by a random factor in [lower, upper)."""
 def resize(images: Any, size: Any, method: Any = 'bilinear', preserve_aspect_ratio: Any = False, antialias: Any = False, name: str | None = None) -> tf.Tensor:
     """Images of another size: float32, but for method 'nearest', which keeps the dtype.
@@ -222,9 +214,9 @@ def ssim(img1: Any, img2: Any, max_val: Any, filter_size: Any = 11, filter_sigma
     """
 def ssim_multiscale(img1: TensorLike, img2: TensorLike, max_val: FloatLike, power_factors: Sequence[float] = ..., filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03) -> tf.Tensor:
     """The structural similarity over several scales, each half as large as the one before; see `ssim`."""
-def stateless_random_brightness(image: TensorLike, max_delta: FloatLike, seed: TensorLike) -> tf.Tensor:
+def stateless_random_brightness(image: TensorLike, max_delta: float, seed: TensorLike) -> tf.Tensor:
     """As `random_brightness`; the same `seed`, two integers, always gives the same."""
-def stateless_random_contrast(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: TensorLike) -> tf.Tensor:
+def stateless_random_contrast(image: TensorLike, lower: float, upper: float, seed: TensorLike) -> tf.Tensor:
     """As `random_contrast`; the same `seed`, two integers, always gives the same."""
 def stateless_random_crop(value: TensorLike, size: ShapeLike, seed: TensorLike, name: str | None = None) -> tf.Tensor:
     """As `random_crop`; the same `seed`, two integers, always gives the same."""
@@ -232,11 +224,9 @@ def stateless_random_flip_left_right(image: TensorLike, seed: TensorLike) -> tf.
     """As `random_flip_left_right`; the same `seed`, two integers, always gives the same."""
 def stateless_random_flip_up_down(image: TensorLike, seed: TensorLike) -> tf.Tensor:
     """As `random_flip_up_down`; the same `seed`, two integers, always gives the same."""
-def stateless_random_hue(image: TensorLike, max_delta: FloatLike, seed: TensorLike) -> tf.Tensor:
+def stateless_random_hue(image: TensorLike, max_delta: float, seed: TensorLike) -> tf.Tensor:
     """As `random_hue`; the same `seed`, two integers, always gives the same."""
-def stateless_random_jpeg_quality(image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: TensorLike) -> tf.Tensor:
-    """As `random_jpeg_quality`; the same `seed`, two integers, always gives the same."""
-def stateless_random_saturation(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: TensorLike = None) -> tf.Tensor:
+def stateless_random_saturation(image: TensorLike, lower: float, upper: float, seed: TensorLike = None) -> tf.Tensor:
     """As `random_saturation`; the same `seed`, two integers, always gives the same."""
 def total_variation(images: TensorLike, name: str | None = None) -> tf.Tensor:
     """The sum of the absolute differences of neighbouring pixels: a number for each image."""

@@ -4,12 +4,7 @@ from typing import Any
 import tapejax as tf
 from tapejax.tf.values.types import TensorLike, DTypeLike, PathLike
 
-from tapejax.image import decode_and_crop_jpeg as decode_and_crop_jpeg
-def decode_base64(input: bytes, name: str | None = None) -> bytes:
-    """The bytes that web-safe base64 stands for."""
 from tapejax.image import decode_bmp as decode_bmp
-def decode_compressed(bytes: bytes, compression_type: str = '', name: str | None = None) -> bytes:
-    """Bytes that were compressed by '', 'ZLIB' or 'GZIP'."""
 from tapejax.image import decode_gif as decode_gif
 from tapejax.image import decode_image as decode_image
 from tapejax.image import decode_jpeg as decode_jpeg
@@ -26,11 +21,8 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: Any = True, fixed
       InvalidArgumentError: the number of bytes is not a multiple of the dtype's size.
     """
 from tapejax.image import decode_webp as decode_webp
-def encode_base64(input: bytes, pad: bool = False, name: str | None = None) -> bytes:
-    """Bytes as web-safe base64; `pad` puts = at the end."""
 from tapejax.image import encode_jpeg as encode_jpeg
 from tapejax.image import encode_png as encode_png
-from tapejax.image import extract_jpeg_shape as extract_jpeg_shape
 from tapejax.io import gfile as gfile
 from tapejax.image import is_jpeg as is_jpeg
 def matching_files(pattern: PathLike | list[PathLike] | tuple[PathLike, ...], name: str | None = None) -> list[bytes]:

@@ -60,16 +60,8 @@ def l2_normalize(x: TensorLike, axis: AxisLike | None = None, epsilon: float = 1
     """x divided by its Euclidean norm over `axis`; `epsilon` bounds the squared norm from below."""
 def logdet(matrix: TensorLike, name: str | None = None) -> Nest:
     """The logarithm of the determinant of a positive definite matrix."""
-def logm(input: TensorLike, name: str | None = None) -> Nest:
-    """The logarithm of matrices; on the CPU only. It has no gradient."""
 def lstsq(matrix: TensorLike, rhs: TensorLike, l2_regularizer: Any = 0.0, fast: Any = True, name: str | None = None) -> tf.Tensor:
     """The least-squares solution x of ``matrix @ x = rhs``; with fewer rows than columns, the one of least norm."""
-def lu(input: TensorLike, output_idx_type: DTypeLike = 'int32', name: str | None = None) -> Any:
-    """The LU decomposition: both triangles in one matrix, and the permutation of the rows.
-
-    Raises:
-      InvalidArgumentError: `input` is not square, or is known and not invertible.
-    """
 def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: DTypeLike | None = None, grad_a: bool = False, grad_b: bool = False, name: str | None = None) -> tf.Tensor:
     """The matrix product over the last two axes; the others broadcast.
 
@@ -117,18 +109,12 @@ def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str 
     Raises:
       InvalidArgumentError: the shapes do not fit; on the CPU also: `matrix` is not invertible.
     """
-def sqrtm(input: TensorLike, name: str | None = None) -> Nest:
-    """The square root of matrices that have one; on the CPU only."""
 def svd(tensor: TensorLike, full_matrices: Any = False, compute_uv: Any = True, name: str | None = None) -> tf.Tensor:
     """Singular values s and singular vectors: ``tensor = u @ diag(s) @ adjoint(v)``.
 
     Returns:
       ``(s, u, v)``, or s alone where `compute_uv` is false. (NumPy returns ``u, s, adjoint(v)``.)
     """
-def tensor_diag(diagonal: TensorLike, name: str | None = None) -> tf.Tensor:
-    """A tensor of twice the rank with `diagonal` on its diagonal."""
-def tensor_diag_part(input: TensorLike, name: str | None = None) -> tf.Tensor:
-    """The diagonal of a tensor of even rank whose shape is a shape twice."""
 def tensordot(a: TensorLike, b: TensorLike, axes: AxisLike, name: str | None = None) -> tf.Tensor:
     """Sums products over `axes`: a number n (the last n of a, the first n of b) or a pair of lists of axes."""
 def trace(x: TensorLike, name: str | None = None) -> tf.Tensor:

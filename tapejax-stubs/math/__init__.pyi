@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.tf.values.types import TensorLike, DTypeLike, ShapeLike, AxisLike, IntLike
+from tapejax.tf.values.types import TensorLike, DTypeLike, AxisLike, IntLike
 
 def abs(x: TensorLike, name: str | None = None) -> tf.Tensor:
     """The absolute value.
 
     Takes integer, floating, complex tensors.
     """
-def accumulate_n(inputs: Sequence[TensorLike], shape: ShapeLike | None = None, tensor_dtype: DTypeLike | None = None, name: str | None = None) -> tf.Tensor:
-    """The sum of a list of tensors of one shape, as `add_n`."""
 def acos(x: TensorLike, name: str | None = None) -> tf.Tensor:
     """The arc cosine.
 
@@ -88,8 +86,6 @@ def bessel_i1e(x: TensorLike, name: str | None = None) -> tf.Tensor:
 
     Takes floating tensors.
     """
-def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None) -> tf.Tensor:
-    """The regularised incomplete beta function. The gradient reaches x only; that one depends on a and b."""
 def bincount(arr: TensorLike, weights: TensorLike = None, minlength: IntLike | None = None, maxlength: IntLike | None = None, dtype: DTypeLike = 'int32', name: str | None = None, axis: int | None = None, binary_output: bool = False) -> tf.Tensor:
     """How often each number 0, 1, 2 ... occurs in `arr` (or the sum of `weights` there).
 
@@ -239,10 +235,6 @@ def is_nan(x: TensorLike, name: str | None = None) -> tf.Tensor:
 
     Takes floating tensors.
     """
-def is_non_decreasing(x: TensorLike, name: str | None = None) -> tf.Tensor:
-    """Whether no element, of all in a row, is smaller than the one before it."""
-def is_strictly_increasing(x: TensorLike, name: str | None = None) -> tf.Tensor:
-    """Whether each element, of all in a row, is larger than the one before it."""
 from tapejax.linalg import l2_normalize as l2_normalize
 def lbeta(x: TensorLike, name: str | None = None) -> tf.Tensor:
     """The logarithm of the beta function of the last axis."""
@@ -328,11 +320,6 @@ def negative(x: TensorLike, name: str | None = None) -> tf.Tensor:
     """-x.
 
     Takes integer, floating, complex tensors.
-    """
-def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> tf.Tensor:
-    """The next number after x1 towards x2.
-
-    Takes float32, float64 tensors.
     """
 def not_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> tf.Tensor:
     """x != y, element by element."""

@@ -5,10 +5,6 @@ from typing import Any
 import tapejax as tf
 from tapejax.tf.values.types import TensorLike, DTypeLike, ShapeLike, AxisLike, IntLike, IntsLike, FloatLike, Ignored, PaddingLike
 
-def atrous_conv2d(value: TensorLike, filters: TensorLike, rate: IntsLike, padding: PaddingLike, name: str | None = None) -> tf.Tensor:
-    """`conv2d` with ``dilations=rate``."""
-def atrous_conv2d_transpose(value: TensorLike, filters: TensorLike, output_shape: Any, rate: Any, padding: Any, name: str | None = None) -> tf.Tensor:
-    """`conv2d_transpose` with ``dilations=rate``: filters are (height, width, channels out, channels in)."""
 def avg_pool(input: TensorLike, ksize: IntsLike, strides: IntsLike, padding: PaddingLike, data_format: str | None = None, name: str | None = None) -> tf.Tensor:
     """The mean of each window of size `ksize`, `strides` apart. Padding as in `conv2d`."""
 def avg_pool1d(input: TensorLike, ksize: IntsLike, strides: IntsLike, padding: PaddingLike, data_format: str | None = 'NWC', name: str | None = None) -> tf.Tensor:
@@ -59,8 +55,6 @@ def conv3d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: P
     """A convolution over volumes; see `conv2d`."""
 def conv3d_transpose(input: TensorLike, filters: TensorLike, output_shape: ShapeLike, strides: IntsLike, padding: PaddingLike = 'SAME', data_format: str = 'NDHWC', dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """The transpose (gradient) of conv3d: filters are (..., channels out, channels in)."""
-def conv_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = 'SAME', data_format: Any = None, dilations: Any = None, name: str | None = None) -> tf.Tensor:
-    """`conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`, as the filters have axes."""
 def convolution(input: TensorLike, filters: TensorLike, strides: IntsLike | None = None, padding: PaddingLike = 'VALID', data_format: str | None = None, dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """A convolution (cross-correlation) over one, two or three spatial axes; see `conv2d`."""
 def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> tf.Tensor:
@@ -69,16 +63,15 @@ def ctc_loss(labels: Any, logits: Any, label_length: Any, logit_length: Any, log
     """The loss of connectionist temporal classification, one for each sequence, by Optax.
 
     Args:
-      labels: integers, (batch, longest label), or a sparse tensor of that shape, with which `label_length` is not looked at.
+      labels: integers, (batch, longest label).
       logits: (time, batch, classes), or (batch, time, classes) unless `logits_time_major`.
       label_length, logit_length: how much of each row counts.
       unique: taken for TensorFlow's sake.
-      blank_index: the class of the blank, by default 0; negative ones count from the end. Must be given with sparse labels.
+      blank_index: the class of the blank, by default 0; negative ones count from the end.
 
     Raises:
       ImportError: Optax is not installed.
-      InvalidArgumentError: a row of sparse labels is empty or longer than there is time for, or a label is not a class or the
-        blank (seen on the CPU).
+      TypeError: the labels are a sparse tensor.
     """
 def depth_to_space(input: TensorLike, block_size: Any, data_format: Any = 'NHWC', name: str | None = None) -> tf.Tensor:
     """Channels moved into blocks of block_size x block_size pixels."""

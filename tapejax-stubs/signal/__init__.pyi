@@ -5,7 +5,7 @@ from typing import Any
 import tapejax as tf
 from tapejax.tf.values.types import TensorLike, DTypeLike, AxisLike, IntLike, IntsLike, FloatLike
 
-def dct(input: TensorLike, type: Any = 2, n: Any = None, axis: Any = -1, norm: Any = None, name: str | None = None) -> tf.Tensor:
+def dct(input: TensorLike, type: Any = 2, n: int | None = None, axis: Any = -1, norm: str | None = None, name: str | None = None) -> tf.Tensor:
     """The discrete cosine transform of type 1, 2, 3 or 4 of the last axis.
 
     Args:
@@ -54,8 +54,6 @@ def irfft2d(input_tensor: TensorLike, fft_length: IntsLike | None = None, name: 
     """The inverse discrete Fourier transform of the last 2 axes of a real signal, of length `fft_length` (by default the signal's own)."""
 def irfft3d(input_tensor: TensorLike, fft_length: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """The inverse discrete Fourier transform of the last 3 axes of a real signal, of length `fft_length` (by default the signal's own)."""
-def kaiser_window(window_length: IntLike, beta: FloatLike = 12.0, dtype: DTypeLike = 'float32', name: str | None = None) -> tf.Tensor:
-    """A Kaiser window."""
 def linear_to_mel_weight_matrix(num_mel_bins: IntLike = 20, num_spectrogram_bins: IntLike = 129, sample_rate: FloatLike = 8000, lower_edge_hertz: FloatLike = 125.0, upper_edge_hertz: FloatLike = 3800.0, dtype: DTypeLike = 'float32', name: str | None = None) -> tf.Tensor:
     """A matrix (num_spectrogram_bins, num_mel_bins) that turns a spectrogram into one of equally spaced mels.
 

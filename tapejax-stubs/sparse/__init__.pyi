@@ -48,14 +48,6 @@ def reshape(sp_input: tf.SparseTensor, shape: ShapeLike, name: str | None = None
     """The same values in another shape; one size may be -1. Raises InvalidArgumentError if the number of elements differs."""
 def retain(sp_input: tf.SparseTensor, to_retain: TensorLike) -> tf.SparseTensor:
     """The values where `to_retain`, known bools, is true. Raises ValueError if the numbers of values and bools differ."""
-def segment_mean(data: TensorLike, indices: TensorLike, segment_ids: TensorLike, num_segments: IntLike | None = None, sparse_gradient: bool = False, name: str | None = None) -> tf.Tensor:
-    """`tf.math.unsorted_segment_mean` of the rows of `data` at `indices`; the ids must be sorted."""
-def segment_sqrt_n(data: TensorLike, indices: TensorLike, segment_ids: TensorLike, num_segments: IntLike | None = None, sparse_gradient: bool = False, name: str | None = None) -> tf.Tensor:
-    """`tf.math.unsorted_segment_sqrt_n` of the rows of `data` at `indices`; the ids must be sorted."""
-def segment_sum(data: TensorLike, indices: TensorLike, segment_ids: TensorLike, num_segments: IntLike | None = None, sparse_gradient: bool = False, name: str | None = None) -> tf.Tensor:
-    """`tf.math.unsorted_segment_sum` of the rows of `data` at `indices`; the ids must be sorted."""
-def slice(sp_input: tf.SparseTensor, start: IntsLike, size: IntsLike, name: str | None = None) -> tf.SparseTensor:
-    """The part of `size` from `start` on, as far as there is any. The indices must be known."""
 def sparse_dense_matmul(sp_a: tf.SparseTensor | TensorLike, b: tf.SparseTensor | TensorLike, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None) -> tf.Tensor:
     """The matrix product of a sparse and a dense matrix, in either order; `adjoint_a`, `adjoint_b` as `tf.matmul` has them.
 

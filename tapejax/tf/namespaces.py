@@ -21,47 +21,45 @@ from .values.missing import missing
 _BITWISE = "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift"
 _ROWS = (*math.UNARY, *math.BINARY, *math.REDUCTIONS)
 _ELEMENTWISE = " ".join(name for name in _ROWS if name not in {*_BITWISE.split(), "realdiv"})
-# Each name is looked up in the modules after the colon, in their order; "new=old" renames.
+# Each name is looked up in the modules of `_PLACES`, in their order; "new=old" renames.
 _TABLE = {
     "tf": """
-        abs acos acosh add add_n argmax argmin asin asinh atan atan2 atanh
-        clip_by_global_norm clip_by_norm clip_by_value cos cosh cumsum divide equal exp floor greater greater_equal
-        less less_equal logical_and logical_not logical_or maximum minimum multiply negative not_equal pow
-        realdiv reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum
-        round scalar_mul sigmoid sign sin sinh sqrt square subtract tan tanh truediv truncatediv truncatemod
-        norm
+        abs acos acosh add add_n argmax argmin asin asinh atan atan2 atanh clip_by_global_norm clip_by_norm
+        clip_by_value cos cosh cumsum divide equal exp floor greater greater_equal less less_equal logical_and
+        logical_not logical_or maximum minimum multiply negative not_equal pow realdiv reduce_all reduce_any
+        reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum round scalar_mul sigmoid sign sin
+        sinh sqrt square subtract tan tanh truediv truncatediv truncatemod norm
         argsort boolean_mask broadcast_dynamic_shape broadcast_static_shape broadcast_to cast complex concat
-        ensure_shape expand_dims eye fill gather gather_nd identity linspace meshgrid newaxis one_hot ones ones_like pad
-        parallel_stack range rank repeat reshape reverse roll saturate_cast scatter_nd searchsorted sequence_mask shape
-        shape_n size slice=slice_ sort split squeeze stack stop_gradient tensor_scatter_nd_add
-        tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update tile transpose unique
-        unique_with_counts unstack where zeros zeros_like
-        einsum matmul tensordot
+        ensure_shape expand_dims eye fill gather gather_nd identity linspace meshgrid newaxis one_hot ones ones_like
+        pad range rank repeat reshape reverse roll saturate_cast scatter_nd searchsorted sequence_mask shape shape_n
+        size slice=slice_ sort split squeeze stack stop_gradient tensor_scatter_nd_add tensor_scatter_nd_max
+        tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update tile transpose unique unique_with_counts
+        unstack where zeros zeros_like
+        eig eigvals einsum matmul tensordot
         constant convert_to_tensor is_tensor Tensor Variable
         Assert assert_equal assert_greater assert_less assert_rank
         TensorArray
         """,
     "tf.math": _ELEMENTWISE
     + """
-        accumulate_n add_n angle argmax argmin atan2 betainc bincount confusion_matrix conj count_nonzero cumprod cumsum
-        cumulative_logsumexp floordiv floormod igamma igammac imag in_top_k invert_permutation l2_normalize lbeta
-        log_softmax logical_not mod nextafter polygamma polyval pow real scalar_mul segment_max segment_mean segment_min
-        segment_prod segment_sum softmax softplus softsign top_k unsorted_segment_max unsorted_segment_mean
-        unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum zero_fraction zeta
+        add_n angle argmax argmin atan2 bincount confusion_matrix conj count_nonzero cumprod cumsum cumulative_logsumexp
+        floordiv floormod igamma igammac imag in_top_k invert_permutation l2_normalize lbeta log_softmax logical_not mod
+        polygamma polyval pow real scalar_mul segment_max segment_mean segment_min segment_prod segment_sum softmax softplus
+        softsign top_k unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod
+        unsorted_segment_sqrt_n unsorted_segment_sum zero_fraction zeta
         """,
     "tf.nn": """
         avg_pool avg_pool1d avg_pool2d avg_pool3d batch_normalization bias_add conv1d conv1d_transpose conv2d
         conv2d_transpose conv3d conv3d_transpose convolution crelu depth_to_space depthwise_conv2d dropout elu
-        embedding_lookup gelu in_top_k l2_loss l2_normalize leaky_relu log_softmax max_pool max_pool1d
-        max_pool2d max_pool3d moments pool relu relu6 selu separable_conv2d sigmoid
-        sigmoid_cross_entropy_with_logits silu softmax softmax_cross_entropy_with_logits softplus softsign
-        space_to_depth sparse_softmax_cross_entropy_with_logits swish tanh top_k weighted_cross_entropy_with_logits
-        zero_fraction
+        embedding_lookup gelu in_top_k l2_loss l2_normalize leaky_relu log_softmax max_pool max_pool1d max_pool2d max_pool3d
+        moments pool relu relu6 selu separable_conv2d sigmoid sigmoid_cross_entropy_with_logits silu softmax
+        softmax_cross_entropy_with_logits softplus softsign space_to_depth sparse_softmax_cross_entropy_with_logits swish
+        tanh top_k weighted_cross_entropy_with_logits zero_fraction
         """,
     "tf.linalg": """
         adjoint band_part cholesky cholesky_solve cross det diag diag_part eig eigh eigvals eigvalsh einsum expm eye
-        global_norm inv l2_normalize logdet logm lstsq lu matmul matrix_rank matrix_transpose matvec norm normalize pinv qr
-        set_diag slogdet solve sqrtm svd tensor_diag tensor_diag_part tensordot trace triangular_solve
+        global_norm inv l2_normalize logdet lstsq matmul matrix_rank matrix_transpose matvec norm normalize pinv qr set_diag
+        slogdet solve svd tensordot trace triangular_solve
         """,
     "tf.random": """
         categorical fold_in gamma normal poisson set_seed shuffle split stateless_binomial stateless_categorical
@@ -71,8 +69,8 @@ _TABLE = {
     "tf.debugging": """
         Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
-        assert_positive assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar
-        assert_shapes assert_type check_numerics clear_caches disable_shadow_mode enable_shadow_mode is_numeric_tensor shadow_mode
+        assert_positive assert_rank assert_rank_at_least assert_rank_in assert_scalar assert_shapes assert_type
+        check_numerics clear_caches disable_shadow_mode enable_shadow_mode shadow_mode
         """,
     "tf.bitwise": _BITWISE,
 }
@@ -86,62 +84,41 @@ _PLACES = {
     "tf.bitwise": (math,),
 }
 
-
-# Those that took other arguments in version 1.
-_ASSERTIONS_OF_1 = """
-    assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
-    assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in
-    """
-
+_CODECS = "decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp encode_jpeg encode_png is_jpeg"
 # Families that few programs need: each is imported when one of its names is first used. {namespace: {module: names}}
 _LATER: dict[str, dict[str, str]] = {
     "tf": {
         "ops.config": "device",
         "ops.graph": """
-            AggregationMethod VariableAggregation VariableSynchronization control_dependencies
-            get_current_name_scope get_logger get_static_value group guarantee_const identity_n
-            is_symbolic_tensor no_op timestamp tuple
+            VariableAggregation VariableSynchronization control_dependencies get_current_name_scope get_logger
+            get_static_value group identity_n is_symbolic_tensor no_op tuple
             """,
         "ops.indexed_slices": "IndexedSlices",
-        "programs.graphs": "gradients hessians",
-        "values.conversions": "register_tensor_conversion_function",
         "ops.initializers": """
             constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer
             """,
-        "ops.linalg": "eig eigvals matrix_square_root=sqrtm",
         "ops.printing": "print",
         "ops.rearrange": """
-            batch_to_space bitcast dynamic_partition dynamic_stitch histogram_fixed_width histogram_fixed_width_bins
-            reverse_sequence space_to_batch space_to_batch_nd=space_to_batch unravel_index
+            batch_to_space bitcast dynamic_partition dynamic_stitch reverse_sequence space_to_batch
+            space_to_batch_nd=space_to_batch unravel_index
             """,
         "ops.sparse": "SparseTensor",
         ".tools.seeing.source": "code",
     },
     "tf.autodiff": {".tape.accumulator": "ForwardAccumulator", ".tape.gradient_tape": "GradientTape"},
-    "tf.autograph": {"ops.graph": "set_verbosity trace", "programs.autograph": "to_graph"},
+    "tf.autograph": {"ops.graph": "set_verbosity trace"},
     "tf.autograph.experimental": {"ops.graph": "do_not_convert set_loop_options"},
     "tf.compat": {"ops.compat": "as_bytes as_str=as_text as_str_any as_text dimension_value path_to_str"},
     "tf.compat.v1": {
         "ops.compat": """
             ConfigProto GPUOptions InteractiveSession Session disable_eager_execution disable_v2_behavior
-            enable_eager_execution enable_v2_behavior name_scope where
-            enable_resource_variables=enable_v2_behavior enable_v2_tensorshape=enable_v2_behavior
-            convert_to_tensor_or_sparse_tensor
-            """
-        + _ASSERTIONS_OF_1,
+            enable_eager_execution enable_v2_behavior name_scope enable_resource_variables=enable_v2_behavior
+            enable_v2_tensorshape=enable_v2_behavior
+            """,
         "ops.debugging": "assert_integer assert_scalar assert_type",
         "ops.math": "floor_div=floordiv",
         "ops.random": "set_random_seed=set_seed",
-        "ops.sparse": "SparseTensorValue",
         "ops.graph": "get_logger",
-    },
-    "tf.compat.v1.debugging": {
-        "ops.compat": _ASSERTIONS_OF_1,
-        "ops.debugging": """
-            Assert assert_integer assert_same_float_dtype assert_scalar assert_shapes assert_type check_numerics
-            is_numeric_tensor
-            """,
-        "ops.graph": "assert_proper_iterable",
     },
     "tf.compat.v1.logging": {
         "ops.compat": "DEBUG ERROR FATAL INFO WARN debug error fatal get_verbosity info log set_verbosity warn warning"
@@ -161,10 +138,9 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.config.experimental": {
         "ops.config": """
             VirtualDeviceConfiguration=LogicalDeviceConfiguration enable_op_determinism enable_tensor_float_32_execution
-            get_device_details get_device_policy get_memory_growth get_memory_info get_memory_usage
-            get_synchronous_execution get_virtual_device_configuration=get_logical_device_configuration
-            get_visible_devices list_logical_devices list_physical_devices set_device_policy set_memory_growth
-            set_synchronous_execution set_virtual_device_configuration=set_logical_device_configuration
+            get_device_details get_memory_growth get_memory_info
+            get_virtual_device_configuration=get_logical_device_configuration get_visible_devices list_logical_devices
+            list_physical_devices set_memory_growth set_virtual_device_configuration=set_logical_device_configuration
             set_visible_devices tensor_float_32_execution_enabled
             """
     },
@@ -180,7 +156,6 @@ _LATER: dict[str, dict[str, str]] = {
             disable_check_numerics disable_traceback_filtering enable_check_numerics enable_traceback_filtering
             get_log_device_placement is_traceback_filtering_enabled set_log_device_placement
             """,
-        "ops.graph": "assert_proper_iterable",
     },
     "tf.distribute": {
         "ops.distribute": """
@@ -208,51 +183,29 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.image": """
             ResizeMethod adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_saturation central_crop
             convert_image_dtype crop_and_resize crop_to_bounding_box extract_patches flip_left_right flip_up_down
-            grayscale_to_rgb hsv_to_rgb image_gradients non_max_suppression pad_to_bounding_box per_image_standardization psnr
-            random_brightness random_contrast random_crop random_flip_left_right random_flip_up_down random_hue
-            random_saturation resize resize_with_crop_or_pad resize_with_pad rgb_to_grayscale rgb_to_hsv rgb_to_yiq rgb_to_yuv
-            rot90 sobel_edges ssim ssim_multiscale stateless_random_brightness stateless_random_contrast stateless_random_crop
-            stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue stateless_random_saturation
-            total_variation transpose yiq_to_rgb yuv_to_rgb
+            grayscale_to_rgb hsv_to_rgb image_gradients non_max_suppression pad_to_bounding_box per_image_standardization
+            psnr random_brightness random_contrast random_crop random_flip_left_right random_flip_up_down random_hue
+            random_saturation resize resize_with_crop_or_pad resize_with_pad rgb_to_grayscale rgb_to_hsv rgb_to_yiq
+            rgb_to_yuv rot90 sobel_edges ssim ssim_multiscale stateless_random_brightness stateless_random_contrast
+            stateless_random_crop stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue
+            stateless_random_saturation total_variation transpose yiq_to_rgb yuv_to_rgb
             """,
-        "ops.encoded": """
-            adjust_jpeg_quality decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp
-            encode_jpeg encode_png extract_jpeg_shape is_jpeg random_jpeg_quality stateless_random_jpeg_quality
-            """,
+        "ops.encoded": _CODECS,
     },
     "tf.io": {
-        "ops.io": """
-            decode_base64 decode_compressed decode_raw encode_base64 matching_files parse_tensor read_file serialize_tensor
-            write_file
-            """,
-        "ops.encoded": """
-            decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp encode_jpeg encode_png
-            extract_jpeg_shape is_jpeg
-            """,
+        "ops.io": "decode_raw matching_files parse_tensor read_file serialize_tensor write_file",
+        "ops.encoded": _CODECS,
     },
-    "tf.io.gfile": {
-        "ops.io": """
-            GFile copy exists get_registered_schemes glob isdir join listdir makedirs mkdir remove rename rmtree stat walk
-            """
-    },
-    "tf.math": {"ops.rearrange": "is_non_decreasing is_strictly_increasing"},
-    "tf.math.special": {
-        "ops.math": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e dawsn expint fresnel_cos fresnel_sin spence"
-    },
+    "tf.io.gfile": {"ops.io": "GFile copy exists glob isdir join listdir makedirs mkdir remove rename rmtree walk"},
+    "tf.math.special": {"ops.math": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e"},
     "tf.nn": {
         "ops.rearrange": "space_to_batch",
         "ops.sampled": "nce_loss sampled_softmax_loss",
         "ops.windows": """
-            atrous_conv2d atrous_conv2d_transpose compute_average_loss conv_transpose ctc_loss
-            local_response_normalization lrn max_pool_with_argmax scale_regularization_loss
+            compute_average_loss ctc_loss local_response_normalization lrn max_pool_with_argmax scale_regularization_loss
             """,
     },
-    "tf.nn.experimental": {"ops.windows": "general_dropout stateless_dropout"},
-    "tf.quantization": {
-        "ops.quantization": """
-            fake_quant_with_min_max_args fake_quant_with_min_max_vars fake_quant_with_min_max_vars_per_channel
-            """
-    },
+    "tf.nn.experimental": {"ops.windows": "stateless_dropout"},
     "tf.random": {
         "ops.generator": "Algorithm Generator create_rng_state get_global_generator set_global_generator",
         "ops.sampled": "log_uniform_candidate_sampler uniform_candidate_sampler",
@@ -266,14 +219,14 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.signal": {
         "ops.signal": """
             dct fft fft2d fft3d fftshift frame hamming_window hann_window idct ifft ifft2d ifft3d ifftshift inverse_stft
-            inverse_stft_window_fn irfft irfft2d irfft3d kaiser_window linear_to_mel_weight_matrix
-            mfccs_from_log_mel_spectrograms overlap_and_add rfft rfft2d rfft3d stft
+            inverse_stft_window_fn irfft irfft2d irfft3d linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms
+            overlap_and_add rfft rfft2d rfft3d stft
             """
     },
     "tf.sparse": {
         "ops.sparse": """
-            SparseTensor add concat expand_dims eye from_dense map_values reduce_sum reorder reshape retain segment_mean
-            segment_sqrt_n segment_sum slice sparse_dense_matmul to_dense transpose
+            SparseTensor add concat expand_dims eye from_dense map_values reduce_sum reorder reshape retain
+            sparse_dense_matmul to_dense transpose
             """
     },
     "tf.summary": {

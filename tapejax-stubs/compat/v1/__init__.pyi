@@ -4,55 +4,22 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 import tapejax as tf
-from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, ShapeLike, IntLike, Ignored
+from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, ShapeLike, Ignored
 
-from tapejax.tf.ops.graph import AggregationMethod as AggregationMethod
 from tapejax.tf.ops.compat import ConfigProto as ConfigProto
 from tapejax.tf.ops.compat import GPUOptions as GPUOptions
 from tapejax.tf.ops.indexed_slices import IndexedSlices as IndexedSlices
 from tapejax.tf.ops.compat import InteractiveSession as InteractiveSession
 from tapejax.tf.ops.compat import Session as Session
 from tapejax.tf.ops.sparse import SparseTensor as SparseTensor
-from tapejax.tf.ops.sparse import SparseTensorValue as SparseTensorValue
 from tapejax.tf.ops.graph import VariableSynchronization as VariableSynchronization
-def assert_equal(*args: Any, **named: Any) -> None:
-    """Raises InvalidArgumentError unless ``x == y`` holds for all elements."""
-def assert_greater(*args: Any, **named: Any) -> None:
-    """Raises InvalidArgumentError unless ``x > y`` holds for all elements."""
-def assert_greater_equal(*args: Any, **named: Any) -> None:
-    """Raises InvalidArgumentError unless ``x >= y`` holds for all elements."""
 from tapejax.debugging import assert_integer as assert_integer
-def assert_less(*args: Any, **named: Any) -> None:
-    """Raises InvalidArgumentError unless ``x < y`` holds for all elements."""
-def assert_less_equal(*args: Any, **named: Any) -> None:
-    """Raises InvalidArgumentError unless ``x <= y`` holds for all elements."""
-def assert_near(*args: Any, **named: Any) -> None:
-    """Raises InvalidArgumentError unless ``abs(x - y) <= atol + rtol * abs(y)``. Each is 10 epsilons by default."""
-def assert_negative(*args: Any, **named: Any) -> None:
-    """Raises InvalidArgumentError unless ``x < 0`` holds for all elements."""
-def assert_non_negative(*args: Any, **named: Any) -> None:
-    """Raises InvalidArgumentError unless ``x >= 0`` holds for all elements."""
-def assert_non_positive(*args: Any, **named: Any) -> None:
-    """Raises InvalidArgumentError unless ``x <= 0`` holds for all elements."""
-def assert_none_equal(*args: Any, **named: Any) -> None:
-    """Raises InvalidArgumentError unless ``x != y`` holds for all elements."""
-def assert_positive(*args: Any, **named: Any) -> None:
-    """Raises InvalidArgumentError unless ``x > 0`` holds for all elements."""
-def assert_rank(*args: Any, **named: Any) -> None:
-    """Raises ValueError unless `x` has that many axes."""
-def assert_rank_at_least(*args: Any, **named: Any) -> None:
-    """Raises ValueError unless `x` has at least that many axes."""
-def assert_rank_in(*args: Any, **named: Any) -> None:
-    """Raises ValueError unless the number of x's axes is one of `ranks`."""
 from tapejax.debugging import assert_scalar as assert_scalar
 from tapejax.debugging import assert_type as assert_type
 def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> tf.Tensor:
     """The same bits as elements of another dtype; narrower ones along a new last axis, wider ones out of the last axis."""
 def control_dependencies(control_inputs: Nest | Callable[[], object]) -> contextlib.AbstractContextManager[None]:
     """A context that does nothing: operations run in program order."""
-def convert_to_tensor_or_sparse_tensor(value: TensorLike | tf.SparseTensor, dtype: DTypeLike | None = None, name: str | None = None) -> tf.Tensor | tf.SparseTensor:
-    """A `SparseTensor` as it is, and anything else as a `Tensor`. Raises RuntimeError if it is sparse, of another dtype."""
-from tapejax.compat.v1 import debugging as debugging
 def disable_eager_execution() -> NoReturn:
     """Raises NotImplementedError: there are no graphs and sessions of TensorFlow 1."""
 from tapejax.compat.v1 import disable_eager_execution as disable_v2_behavior
@@ -83,28 +50,11 @@ def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
     """The value as NumPy, or None for a tensor that JAX is tracing."""
 def group(*inputs: object, **kwargs: Any) -> None:
     """Nothing: what is to run has run. Raises ValueError for a keyword other than `name`."""
-def guarantee_const(input: TensorLike, name: str | None = None) -> tf.Tensor:
-    """`input` as it is."""
-def histogram_fixed_width(values: TensorLike, value_range: TensorLike, nbins: IntLike = 100, dtype: DTypeLike = 'int32', name: str | None = None) -> tf.Tensor:
-    """How many values lie in each of `nbins` equal bins that divide the range; the outer ones take the rest.
-
-    Raises:
-      InvalidArgumentError: `nbins` is not positive, the range does not ascend, or a value is nan (these two seen on the CPU).
-    """
-def histogram_fixed_width_bins(values: TensorLike, value_range: TensorLike, nbins: IntLike = 100, dtype: DTypeLike = 'int32', name: str | None = None) -> tf.Tensor:
-    """The number of each value's bin. The range is divided into equal bins; the outer two also take what lies outside.
-
-    int32 whatever `dtype` says, as in TensorFlow.
-
-    Raises:
-      InvalidArgumentError: `nbins` is not positive, or the range has no two ends.
-    """
 def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[tf.Tensor]:
     """New tensors with the values of a list of tensors."""
 def is_symbolic_tensor(tensor: object) -> bool:
     """Whether it is a tensor whose value is not known, since JAX is tracing it."""
 from tapejax.compat.v1 import logging as logging
-from tapejax.linalg import sqrtm as matrix_square_root
 def name_scope(name: str | None, default_name: str | None = None, values: Ignored = None) -> Any:
     """`tf.name_scope` of `name`, of `default_name` where that is None; where both are, all scopes are left."""
 def no_op(name: str | None = None) -> None:
@@ -126,44 +76,11 @@ def print(*inputs: object, **kwargs: Any) -> None:
     >>> tf.print("x =", tf.range(10), [tf.constant(1.5), "text"], output_stream=sys.stdout)
     x = [0 1 2 ... 7 8 9] [1.5, 'text']
     """
-def register_tensor_conversion_function(base_type: type[Any] | tuple[type[Any], ...], conversion_func: Callable[..., Any], priority: int = 100) -> None:
-    """Makes objects of a class tensors wherever an operation takes one, beside a tensor in Python's operators, too.
-
-    Args:
-      base_type: the class, or a tuple of classes; subclasses count.
-      conversion_func: called as ``conversion_func(value, dtype=None, name=None, as_ref=False)``. It returns a tensor, which has
-        that dtype if one is given, or NotImplemented, which passes `value` on to the next function. Gradients pass through what
-        it computes.
-      priority: functions with smaller numbers are asked first, of equal ones those that were registered earlier.
-
-    Raises:
-      TypeError: `base_type` is not a class or one of numbers or NumPy arrays, or `conversion_func` cannot be called.
-
-    >>> import tapejax as tf
-    >>> class Positive:
-    ...     def __init__(self, value):
-    ...         self.logarithm = tf.Variable(tf.math.log(value))
-    >>> tf.register_tensor_conversion_function(Positive, lambda x, dtype, name, as_ref: tf.exp(x.logarithm))
-    >>> scale = Positive(2.0)
-    >>> with tf.GradientTape() as tape:
-    ...     y = tf.constant(3.0) * scale
-    >>> print(y.numpy(), tape.gradient(y, scale.logarithm).numpy())
-    6.0 6.0
-    """
 from tapejax.random import set_seed as set_random_seed
 from tapejax.nn import space_to_batch as space_to_batch_nd
-def timestamp(name: str | None = None) -> tf.Tensor:
-    """Seconds since 1970, float64."""
 def unravel_index(indices: TensorLike, dims: ShapeLike, name: str | None = None) -> tf.Tensor:
     """Indices into the flattened tensor as indices into each of its axes, a row for each axis.
 
     Raises:
       InvalidArgumentError: an index is out of range (seen on the CPU).
-    """
-def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, name: str | None = None) -> tf.Tensor:
-    """`tf.where` of x and y of one shape: `condition` has it, too, or is a scalar, or a vector that chooses rows.
-
-    Raises:
-      InvalidArgumentError: the shapes are others.
-      ValueError: one of x and y is missing.
     """

@@ -10,8 +10,6 @@ def enable_tensor_float_32_execution(enabled: bool) -> None:
     """Whether matrix products on a GPU may be rounded to TensorFloat-32: ``jax_default_matmul_precision``."""
 def get_device_details(device: Any) -> dict[str, Any]:
     """``device_name``, and for a GPU of NVIDIA's ``compute_capability``; nothing for a CPU."""
-def get_device_policy() -> Any:
-    """The value of this setting; see `set_device_policy`."""
 def get_memory_growth(device: Any) -> bool:
     """The value given to `set_memory_growth`. Raises KeyError for a CPU."""
 def get_memory_info(device: str) -> dict[str, int]:
@@ -20,24 +18,16 @@ def get_memory_info(device: str) -> dict[str, int]:
     Raises:
       ValueError: there is no such device.
     """
-def get_memory_usage(device: str) -> int:
-    """The bytes in use."""
-def get_synchronous_execution() -> Any:
-    """The value of this setting; see `set_synchronous_execution`."""
 from tapejax.config import get_logical_device_configuration as get_virtual_device_configuration
 from tapejax.config import get_visible_devices as get_visible_devices
 from tapejax.config import list_logical_devices as list_logical_devices
 from tapejax.config import list_physical_devices as list_physical_devices
-def set_device_policy(device_policy: Any) -> Any:
-    """Remembered only: JAX copies between devices where it must."""
 def set_memory_growth(device: Any, enable: bool) -> None:
     """Whether JAX allocates the GPU's memory as it is needed, instead of three quarters at the start. Before JAX computes.
 
     Raises:
       ValueError: the device is not a GPU.
     """
-def set_synchronous_execution(enable: Any) -> Any:
-    """Remembered only: JAX is asynchronous."""
 from tapejax.config import set_logical_device_configuration as set_virtual_device_configuration
 from tapejax.config import set_visible_devices as set_visible_devices
 def tensor_float_32_execution_enabled() -> bool:

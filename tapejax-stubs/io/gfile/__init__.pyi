@@ -10,8 +10,6 @@ def copy(src: PathLike, dst: PathLike, overwrite: bool = False) -> None:
     """Copies a file. Raises AlreadyExistsError where `dst` is there, unless `overwrite`."""
 def exists(path: PathLike) -> bool:
     """Whether there is such a file or folder."""
-def get_registered_schemes() -> list[str]:
-    """The kinds of paths that there are: local ones."""
 def glob(pattern: PathLike | list[PathLike] | tuple[PathLike, ...]) -> list[str]:
     """The paths that match a pattern, or one of a list of patterns."""
 def isdir(path: PathLike) -> bool:
@@ -30,7 +28,5 @@ def rename(src: PathLike, dst: PathLike, overwrite: bool = False) -> None:
     """Moves a file or folder. Raises AlreadyExistsError where `dst` is there, unless `overwrite`."""
 def rmtree(path: PathLike) -> None:
     """Deletes a folder and all in it."""
-def stat(path: PathLike) -> Any:
-    """Length, time of change and kind of a file."""
 def walk(top: PathLike, topdown: bool = True, onerror: Callable[..., Any] | None = None) -> Iterator[tuple[Any, ...]]:
     """(folder, its folders, its files) for a folder and all below it."""

@@ -1,11 +1,8 @@
 """Made by .ci/stubs of the live namespace."""
 
-from collections.abc import Callable
 from typing import Any
 import tapejax as tf
 from tapejax.tf.values.types import TensorLike
 
-def general_dropout(x: TensorLike, rate: Any, uniform_sampler: Callable[..., Any], noise_shape: Any = None, name: str | None = None) -> tf.Tensor:
-    """As `dropout`, with ``uniform_sampler(shape=shape, dtype=dtype)`` for numbers in [0, 1)."""
 def stateless_dropout(x: TensorLike, rate: Any, seed: TensorLike, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None) -> tf.Tensor:
     """As `dropout`, but the same `seed`, two integers, always drops the same elements."""

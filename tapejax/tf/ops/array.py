@@ -21,7 +21,7 @@ from ..values.connected import zero_gradient
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, is_array_like, op, operands, raw
-from ..values.types import Array, AxisLike, DTypeLike, Ignored, Index, IntLike, IntsLike, Nest, ShapeLike, TensorLike
+from ..values.types import Array, AxisLike, DTypeLike, Ignored, Index, IntLike, IntsLike, ShapeLike, TensorLike
 from .indexed_slices import IndexedSlices
 from .sizes import joined, sized
 from .table import (
@@ -118,10 +118,8 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
     given = (start, "start"), (limit, "limit"), (delta, "delta")
     exact = None if dtype is None else as_dtype(dtype).dtype
     values = [_range_end(value, argument, exact) for value, argument in given]
-    if exact is None:
-        found = max((value.dtype for value in values), key=lambda d: (kind_of(d) == "f", d.itemsize))
-    else:
-        found = exact
+    widest = max((value.dtype for value in values), key=lambda d: (kind_of(d) == "f", d.itemsize))
+    found = widest if exact is None else exact
     if kind_of(found) not in REAL:
         raise TypeError(f"range: the numbers must be real, got {found}")
     begin, end, step = (value.astype(found)[()] for value in values)
@@ -130,11 +128,10 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
     if (begin > end) if step > 0 else (begin < end):
         raise InvalidArgumentError(f"range: delta={step} does not lead from start={begin} to limit={end}")
     if kind_of(found) == "f":  # counted and computed in the dtype itself, as TensorFlow does
-        numbers = begin + np.arange(np.ceil(abs((end - begin) / step))).astype(found) * step
-    else:
-        # Python's integers: the difference of two of NumPy's may overflow
+        count = np.ceil(abs((end - begin) / step))
+    else:  # Python's integers: the difference of two of NumPy's may overflow
         count = len(builtins.range(int(begin), int(end), int(step)))
-        numbers = begin + np.arange(count).astype(found) * step
+    numbers = begin + np.arange(count).astype(found) * step
     return Tensor(raw(numbers.astype(narrowed(found) if dtype is None else requested(dtype))))
 
 
@@ -248,12 +245,11 @@ def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tens
     if parts[0].dtype != parts[1].dtype or kind_of(parts[0].dtype) != "f" or parts[0].dtype.itemsize < 4:
         given = f"{parts[0].dtype} and {parts[1].dtype}"
         raise TypeError(f"real and imag must both be float32 or float64, got {given}: use tf.cast")
-    return op(lax.complex, *_broadcast(parts))
+    return op(_complex, *parts)
 
 
-def _broadcast(arrays: Sequence[Array]) -> list:
-    shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    return [array if array.shape == shape else op(_fill, array, shape=shape, dtype=array.dtype) for array in arrays]
+def _complex(real, imag):
+    return lax.complex(*jnp.broadcast_arrays(real, imag))
 
 
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None) -> Tensor:
@@ -314,10 +310,6 @@ def _sequence_mask(lengths, maxlen, dtype):
 # ---- What is known of a tensor -----------------------------------------------------------------------------
 
 
-def _constant(value: Nest, out_type: DTypeLike) -> Tensor:
-    return Tensor(raw(np.asarray(value, requested(out_type))))
-
-
 def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """The shape as an int32 tensor."""
     return sized(_shape(input), requested(out_type or "int32"))
@@ -330,7 +322,7 @@ def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """The number of axes as an int32 tensor."""
-    return _constant(len(_shape(input)), "int32")
+    return sized(len(_shape(input)), "int32")
 
 
 def _shape(x: TensorLike) -> tuple[Any, ...]:
@@ -349,7 +341,7 @@ def broadcast_static_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> TensorShap
 
 def broadcast_dynamic_shape(shape_x: TensorLike, shape_y: TensorLike) -> Tensor:
     """The shape to which two shapes broadcast, as a tensor."""
-    return _constant(np.broadcast_shapes(shape_of(shape_x), shape_of(shape_y)), "int32")
+    return sized(np.broadcast_shapes(shape_of(shape_x), shape_of(shape_y)), "int32")
 
 
 def ensure_shape(x: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
@@ -383,19 +375,15 @@ def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> Te
     return op(lax.reshape, array, new_sizes=sizes)
 
 
-def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
+@operation("a")
+def transpose(a, perm: IntsLike | None = None, conjugate: bool = False):
     """The axes in the order `perm`, by default reversed.
 
     Raises:
       InvalidArgumentError: `perm` is not a permutation of the axes.
     """
-    order = None if perm is None else shape_of(perm, "perm")
-    return op(_transpose, raw(a), perm=order, conjugate=bool(conjugate))
-
-
-def _transpose(x, perm, conjugate):
-    x = jnp.transpose(x, perm)
-    return jnp.conj(x) if conjugate else x
+    turned = jnp.transpose(a, perm)  # type: ignore[arg-type]  # here it is a tuple
+    return jnp.conj(turned) if conjugate else turned
 
 
 def expand_dims(input: TensorLike, axis: IntLike, name: str | None = None) -> Tensor:
@@ -442,22 +430,13 @@ def tile(input: TensorLike, multiples: IntsLike, name: str | None = None) -> Ten
     return op(jnp.tile, array, reps=counts)
 
 
-def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, name: str | None = None) -> Tensor:
-    """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
-    array = raw(input)
-    counts = whole(repeats, "repeats")
-    if axis is None:
-        array, axis = op(lax.reshape, array, new_sizes=(array.size,))._array, 0
-    axis = axis_of(axis, array.ndim)
-    if isinstance(counts, tuple):
-        counts = counts * array.shape[axis] if len(counts) == 1 else counts
-        if len(counts) != array.shape[axis]:
-            raise ValueError(f"repeat: {len(counts)} repeats for an axis of length {array.shape[axis]}")
-    return op(_repeat, array, repeats=counts, axis=axis)
-
-
+@operation("input")
 @zero_gradient  # of no elements: JAX takes it for a constant
-def _repeat(x, repeats, axis):
+def repeat(input, repeats: IntsLike, axis: IntLike | None = None):
+    """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
+    x, axis = (input.reshape(-1), 0) if axis is None else (input, axis_of(axis, input.ndim))
+    if isinstance(repeats, tuple) and len(repeats) not in (1, x.shape[axis]):
+        raise ValueError(f"repeat: {len(repeats)} repeats for an axis of length {x.shape[axis]}")
     return jnp.repeat(x, np.asarray(repeats), axis)
 
 
@@ -565,11 +544,6 @@ def _stack(*arrays, axis):
     return jnp.stack(arrays, axis)
 
 
-def parallel_stack(values: Sequence[TensorLike], name: str = "parallel_stack") -> Tensor:
-    """Tensors of one shape joined along a new first axis."""
-    return stack(values)
-
-
 def unstack(value: TensorLike, num: IntLike | None = None, axis: IntLike = 0, name: str = "unstack") -> list[Tensor]:
     """The parts along an axis, as a list of tensors without that axis.
 
@@ -628,7 +602,7 @@ def getitem(x: TensorLike, index: Index) -> Tensor:
       TypeError: an index is of another kind: TensorFlow has `gather` for lists of indices.
     """
     array = raw(x)
-    if isinstance(index, (bool, np.bool_)) or (_is_array(index) and index.dtype == bool):
+    if _is_bool(index):
         return boolean_mask(x, index)
     # TensorFlow takes a list for a tuple: x[[0, 2]] is x[0, 2].
     index = tuple(index) if isinstance(index, (tuple, list)) else (index,)
@@ -707,9 +681,13 @@ def _bound(bound: IntLike) -> int:
     return int(value)
 
 
-def _position(item: Index, length: int, axis: int) -> Value:
+def _is_bool(x: TensorLike) -> bool:
+    return isinstance(x, (bool, np.bool_)) or (_is_array(x) and x.dtype == bool)
+
+
+def _position(item: TensorLike, length: int, axis: int) -> Value:
     """A number index as a start: checked when its value is known, else wrapped and clamped."""
-    refused = isinstance(item, (bool, np.bool_)) or (_is_array(item) and item.dtype == bool)
+    refused = _is_bool(item)
     if refused and not np.ndim(item):
         raise InvalidArgumentError(f"a bool index cannot be combined with others, or be in a list: {item!r}")
     number = isinstance(item, (int, np.integer))

@@ -1,26 +1,18 @@
-"""What of ``tf.compat`` programs still call that run eagerly: switches that are on already, logging, the global step, text,
-and functions that took other arguments."""
+"""What of ``tf.compat`` programs still call that run eagerly: switches that are on already, logging, the global step and text."""
 
 from __future__ import annotations
 
-import inspect
-import itertools
 import logging
 import os
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..values import names
-from ..values.dtypes import as_dtype, narrowed
-from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, Variable, convert_to_tensor, raw
-from ..values.types import DTypeLike, Ignored, TensorLike
-from . import array, debugging
+from ..values.dtypes import narrowed
+from ..values.tensor import Variable
+from ..values.types import Ignored
 from .graph import get_logger
-from .sparse import SparseTensor, SparseTensorValue
-from .table import renamed
 
 DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL
 
@@ -66,63 +58,9 @@ def get_global_step(graph: Ignored = None) -> Variable | None:
     return _steps[0] if _steps else None
 
 
-# ---- functions that took other arguments -------------------------------------------------------------------------------
-
-
 def name_scope(name: str | None, default_name: str | None = None, values: Ignored = None) -> names.name_scope:
     """`tf.name_scope` of `name`, of `default_name` where that is None; where both are, all scopes are left."""
     return names.name_scope(next((n for n in (name, default_name) if n is not None), ""))
-
-
-def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, name: str | None = None) -> Tensor:
-    """`tf.where` of x and y of one shape: `condition` has it, too, or is a scalar, or a vector that chooses rows.
-
-    Raises:
-      InvalidArgumentError: the shapes are others.
-      ValueError: one of x and y is missing.
-    """
-    if x is not None and y is not None:
-        condition, shape = raw(condition), np.shape(x)
-        rows = condition.ndim == 1 and condition.shape == shape[:1]
-        if shape != np.shape(y) or not (rows or condition.shape in ((), shape)):
-            raise InvalidArgumentError(
-                f"where: condition of shape {condition.shape} for x of {shape} and y of {np.shape(y)}: tf.where broadcasts"
-            )
-        condition = condition.reshape(condition.shape + (1,) * (len(shape) - 1)) if rows else condition
-    return array.where(condition, x, y)
-
-
-def convert_to_tensor_or_sparse_tensor(
-    value: TensorLike | SparseTensor, dtype: DTypeLike | None = None, name: str | None = None
-) -> Tensor | SparseTensor:
-    """A `SparseTensor` as it is, and anything else as a `Tensor`. Raises RuntimeError if it is sparse, of another dtype."""
-    if isinstance(value, SparseTensorValue):
-        value = SparseTensor.from_value(value)
-    if not isinstance(value, SparseTensor):
-        return convert_to_tensor(value, dtype)
-    if dtype is not None and value.dtype != as_dtype(dtype):
-        raise RuntimeError(f"Sparse dtype: requested = {as_dtype(dtype).name}, actual = {value.dtype.name}")
-    return value
-
-
-def _of_version_1(name: str) -> Callable[..., None]:
-    """`tf.debugging`'s assertion, which took two more arguments before its message."""
-    now = getattr(debugging, name)
-    own = [*itertools.takewhile(lambda x: x not in ("message", "summarize"), inspect.signature(now).parameters)]
-
-    def public(*args: Any, **named: Any) -> None:
-        named |= zip([*own, "data", "summarize", "message", "name"], args, strict=False)
-        now(**{key: value for key, value in named.items() if key not in ("data", "summarize")})
-
-    public.__doc__ = now.__doc__
-    return renamed(name, public)
-
-
-for _name in """
-    assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
-    assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in
-""".split():
-    globals()[_name] = _of_version_1(_name)
 
 
 # ---- tf.compat.v1.logging ---------------------------------------------------------------------------------------------

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
+import jaxlib
 
+from ..._version import __version__
 from .table import renamed
 
 _KINDS = {"cpu": "CPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
@@ -97,7 +99,9 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
       ValueError: there is no such device.
     """
     global _visible
-    asked = list(devices) if isinstance(devices, (list, tuple)) and not _is_device(devices) else [devices]
+    asked = (
+        list(devices) if isinstance(devices, (list, tuple)) and not isinstance(devices, PhysicalDevice) else [devices]
+    )
     for device in asked:
         _require_device(device)
         if device_type not in (None, device.device_type):
@@ -108,10 +112,6 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
     there = list_physical_devices()
     if best is not None and (best.device_type != there[-1].device_type or best.name.rpartition(":")[2] != "0"):
         jax.config.update("jax_default_device", _devices(best.device_type)[int(best.name.rpartition(":")[2])])
-
-
-def _is_device(x: object) -> bool:
-    return isinstance(x, (PhysicalDevice, LogicalDevice))
 
 
 def _require_device(device: PhysicalDevice) -> None:
@@ -186,11 +186,6 @@ def get_memory_info(device: str) -> dict[str, int]:
     return {"current": stats.get("bytes_in_use", 0), "peak": stats.get("peak_bytes_in_use", 0)}
 
 
-def get_memory_usage(device: str) -> int:
-    """The bytes in use."""
-    return get_memory_info(device)["current"]
-
-
 def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
     """``device_name``, and for a GPU of NVIDIA's ``compute_capability``; nothing for a CPU."""
     _require_device(device)
@@ -257,21 +252,12 @@ def _on(kind: str | None, number: int, name: str | None) -> Iterator[None]:
 _settings: dict[str, Any] = {"tensor_float_32": True}
 
 
-def _policy(device_policy):
-    if device_policy not in (None, "silent", "silent_for_int32", "warn", "explicit"):
-        raise ValueError(f"Not a valid device policy: {device_policy!r}")
-    return device_policy or "silent"
-
-
-_OPTIONS = {"disable_model_pruning": False, "disable_meta_optimizer": False}
 _THREADS = "Remembered only: XLA has a thread for each core; ``taskset`` gives it fewer."
 # name: its first value, what is kept of the argument of `set_...`, what it does
 _KEPT: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "soft_device_placement": (True, lambda enabled: bool(enabled), "Whether `tf.device` may name a device that is not there."),
-    "device_policy": ("silent", _policy, "Remembered only: JAX copies between devices where it must."),
-    "synchronous_execution": (True, lambda enable: enable is None or bool(enable), "Remembered only: JAX is asynchronous."),
     "jit": ("", lambda enabled: "autoclustering" if enabled in (True, "autoclustering") else "", "Remembered only."),
-    "experimental_options": (_OPTIONS, lambda options: _settings["experimental_options"] | dict(options), "Remembered only."),
+    "experimental_options": ({}, lambda options: {**_settings["experimental_options"], **options}, "Remembered only."),
     "log_device_placement": (False, lambda enabled: bool(enabled), "Remembered only: ``x.device`` says where an array is."),
     "inter_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),
     "intra_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),
@@ -286,8 +272,7 @@ def _accessors(name: str, first: Any, kept: Callable[[Any], Any], doc: str) -> d
         _settings[name] = kept(*args, **kwargs)
 
     def get() -> Any:
-        value = _settings[name]
-        return dict(value) if isinstance(value, dict) else value
+        return _settings[name]
 
     _settings[name], put.__doc__, get.__doc__ = first, doc, f"The value of this setting; see `set_{name}`."
     return {f"set_{name}": renamed(f"set_{name}", put), f"get_{name}": renamed(f"get_{name}", get)}
@@ -392,14 +377,6 @@ def is_traceback_filtering_enabled() -> bool:
 # ---- Versions ----------------------------------------------------------------------------------------------
 
 
-def __getattr__(name: str) -> str:
-    """What `tf.version` has: tapejax's version, and the compiler's."""
-    import jaxlib
-
-    from ..._version import __version__
-
-    compiler = f"XLA of jaxlib {jaxlib.__version__}"
-    versions = {"VERSION": __version__, "GIT_VERSION": f"v{__version__}", "COMPILER_VERSION": compiler}
-    if name not in versions:
-        raise AttributeError(name)
-    return versions[name]
+# What `tf.version` has
+VERSION, GIT_VERSION = __version__, f"v{__version__}"
+COMPILER_VERSION = f"XLA of jaxlib {jaxlib.__version__}"

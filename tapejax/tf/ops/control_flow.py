@@ -225,10 +225,8 @@ def while_loop(
         result = body(*current)
         if single and not (isinstance(result, (list, tuple)) and len(result) == 1):
             result = [result]
-        pair = current, result
-        if all(isinstance(x, (list, tuple)) for x in pair):
-            pair = list(current), list(result)  # the one may be a list, the other a tuple
-        nest.assert_same_structure(*pair)
+        # the one may be a list, the other a tuple
+        nest.assert_same_structure(list(current), list(result) if isinstance(result, (list, tuple)) else result)
         return result
 
     if not active.staging():
@@ -254,7 +252,10 @@ def while_loop(
     start = _arrays(variables)
     if any(isinstance(x, TensorArray) and not x.arrays() for x in nest.flatten(variables)):
         # The first trace is only for the shapes of elements, which the body's writes determine.
-        _look_at(flat, start)
+        if reading.capturing.capture is None:
+            jax.eval_shape(flat, *start)
+        else:
+            Threaded((flat, start))
         start = _arrays(variables)
     threaded = Threaded((flat, start), (lambda *arrays: [raw(cond(*_tensors(variables, arrays)))], start))
     kind = jax.lax.while_loop if reading.capturing.capture is None else loops.while_loop
@@ -293,14 +294,6 @@ def run_loop(
         return loop(holds, advance, (start, threaded.state))
     length = None if limit is None else int(limit)
     return jax.lax.scan(step, (start, threaded.state), rows, length=length)[0]
-
-
-def _look_at(body: Callable, arrays: Sequence[Array]) -> None:
-    """Traces `body` and lets go of the program."""
-    if reading.capturing.capture is None:
-        jax.eval_shape(body, *arrays)
-    else:
-        Threaded((body, arrays))
 
 
 def _rows(elems: Nest, argument: str = "elems", broadcast: bool = False) -> tuple[list[Tensor], int]:

@@ -356,10 +356,6 @@ def _with_gradient(traced: _Traced, outputs: int, inputs: int, *flat: Array) -> 
     return call(list(flat[:outputs]), list(flat[outputs:end]), list(flat[end:]))
 
 
-def _without_results(fn: Callable, count: int) -> Callable:
-    return lambda *flat: fn(*flat[count:])
-
-
 def recompute_grad(f: Callable) -> Callable:
     """`f` with its intermediate values computed again in the backward pass instead of kept, as `jax.checkpoint` does.
 
@@ -413,8 +409,8 @@ def recompute_grad(f: Callable) -> Callable:
 
         if active.eager():  # as Python, once more
             results = [raw(x) for x in nest.flatten(result)]
-            fn = _without_results(jax.checkpoint(again), len(results))
-            op = PullbackOp(name, fn, pull, functools.partial(_copies, len(results)), len(results))
+            count, remat = len(results), jax.checkpoint(again)
+            op = PullbackOp(name, lambda *flat: remat(*flat[count:]), pull, functools.partial(_copies, count), count)
             outputs = dispatch.run(op, (*results, *inputs))
         else:
             fn = jax.checkpoint(again)

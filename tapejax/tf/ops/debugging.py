@@ -15,7 +15,7 @@ import numpy as np
 from ...execution import shadow
 from ...jaxprs import cache
 from ...jaxprs.fence import Tracer
-from ..values.dtypes import DType, as_dtype, requested
+from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, is_array_like, op, operands, raw
 from ..values.types import DTypeLike, Ignored, IntLike, TensorLike
@@ -225,24 +225,10 @@ def assert_type(tensor: TensorLike, tf_type: DTypeLike, message: str | None = No
     _require(found == wanted, TypeError, message, f"tensor must be of type {wanted!r}, got {found!r}")
 
 
-def assert_same_float_dtype(tensors: Sequence[TensorLike] | None = None, dtype: DTypeLike | None = None) -> DType:
-    """The dtype that all `tensors` share, float32 if there are none. Raises ValueError if they share none."""
-    given = [raw(tensor).dtype for tensor in tensors or () if tensor is not None]
-    found = {as_dtype(requested(one)) for one in (*given, dtype) if one is not None}
-    if len(found) > 1 or any(not one.is_floating for one in found):
-        raise ValueError(f"expected one floating point dtype, got {sorted(map(str, found))}")
-    return found.pop() if found else as_dtype("float32")
-
-
 def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
     """Raises TypeError unless `x` has an integer dtype."""
     dtype = raw(x).dtype
     _require(kind_of(dtype) in "iu", TypeError, message, f"Expected an integer type, got {dtype}")
-
-
-def is_numeric_tensor(tensor: object) -> bool:
-    """Whether `tensor` is a tensor of numbers."""
-    return is_array_like(tensor) and kind_of(raw(tensor).dtype) in "iufc"
 
 
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:

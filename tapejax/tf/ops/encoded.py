@@ -12,9 +12,8 @@ import numpy as np
 from ..values.dtypes import as_dtype
 from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.tensor import Tensor, convert_to_tensor
-from ..values.types import DTypeLike, IntLike, IntsLike, TensorLike
+from ..values.types import DTypeLike, IntLike, TensorLike
 from . import image as _image
-from . import random as _random
 from .table import accepting, host, renamed, static
 
 Picture: TypeAlias = Any  # an image of Pillow's, which need not be installed
@@ -114,16 +113,10 @@ def decode_bmp(contents: bytes, channels: IntLike = 0, name: str | None = None) 
 
 
 # How a JPEG file is decoded, for TensorFlow's sake: Pillow decides.
-_JPEG = {
-    "fancy_upscaling": True,
-    "try_recover_truncated": False,
-    "acceptable_fraction": 1,
-    "dct_method": "",
-    "name": None,
-}
+_JPEG = {"fancy_upscaling": True, "try_recover_truncated": False, "acceptable_fraction": 1, "dct_method": ""}
 
 
-@accepting(" ".join(_JPEG), **_JPEG)
+@accepting(" ".join(_JPEG) + " name", **_JPEG)
 def decode_jpeg(contents: bytes, channels: IntLike = 0, ratio: int = 1) -> Tensor:
     """The pixels of a JPEG file: uint8, (height, width, channels). `ratio` makes it smaller, by 1, 2, 4 or 8.
 
@@ -135,19 +128,6 @@ def decode_jpeg(contents: bytes, channels: IntLike = 0, ratio: int = 1) -> Tenso
     if ratio > 1:
         picture.draft(None, tuple(-(-n // ratio) for n in picture.size))
     return convert_to_tensor(_pixels(picture, channels, "uint8"))
-
-
-@accepting(" ".join(_JPEG), **_JPEG)
-def decode_and_crop_jpeg(contents: bytes, crop_window: IntsLike, channels: IntLike = 0, ratio: int = 1) -> Tensor:
-    """The part ``crop_window = (top, left, height, width)`` of a JPEG file's pixels."""
-    return _image.crop_to_bounding_box(decode_jpeg(contents, channels, ratio), *static(crop_window, "crop_window"))
-
-
-def extract_jpeg_shape(contents: bytes, output_type: DTypeLike = "int32", name: str | None = None) -> Tensor:
-    """(height, width, channels) of a JPEG file, without decoding it."""
-    picture = _opened(contents, ("JPEG",))
-    shape = [picture.height, picture.width, len(picture.getbands())]
-    return convert_to_tensor(np.asarray(shape), as_dtype(output_type))
 
 
 def is_jpeg(contents: bytes, name: str | None = None) -> Tensor:
@@ -197,26 +177,3 @@ def encode_jpeg(
     dpi = tuple(round(density * (2.54 if density_unit == "cm" else 1)) for density in (x_density, y_density))
     how = {"progressive": progressive, "optimize": optimize_size, "subsampling": 2 if chroma_downsampling else 0}
     return _encoded(image, "JPEG", quality=int(static(quality, "quality")), dpi=dpi, **how)
-
-
-def adjust_jpeg_quality(
-    image: TensorLike, jpeg_quality: IntLike, dct_method: str = "", name: str | None = None
-) -> Tensor:
-    """The image as it comes back from a JPEG file of that quality, in its own dtype."""
-    original = convert_to_tensor(image)
-    pixels = _image.convert_image_dtype(original, "uint8", saturate=True)
-    decoded = decode_jpeg(encode_jpeg(pixels, quality=jpeg_quality), channels=original.shape[-1])
-    return _image.convert_image_dtype(decoded, original.dtype, saturate=True)
-
-
-def random_jpeg_quality(
-    image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: IntLike | None = None
-) -> Tensor:
-    """`adjust_jpeg_quality` by a quality in [min_jpeg_quality, max_jpeg_quality)."""
-    low, high = min_jpeg_quality, max_jpeg_quality
-    if not 0 <= low < high <= 100:
-        raise ValueError(f"0 <= min_jpeg_quality < max_jpeg_quality <= 100 must hold, got {low} and {high}")
-    return adjust_jpeg_quality(image, _random.uniform((), low, high, "int32", seed))
-
-
-stateless_random_jpeg_quality = _image.stateless(random_jpeg_quality)

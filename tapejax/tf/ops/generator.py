@@ -127,7 +127,7 @@ class Generator:
     def __init__(
         self,
         copy_from: Generator | None = None,
-        state: IntsLike | None = None,
+        state: IntsLike | Variable | None = None,
         alg: Algorithm | str | int | None = None,
     ):
         if copy_from is not None:
@@ -138,8 +138,7 @@ class Generator:
             raise ValueError("Generator: state and alg must both be given, or copy_from: see Generator.from_seed")
         self._algorithm = _algorithm(alg)
         if not isinstance(state, Variable):
-            state = _state_from(state, _LENGTH[self._algorithm])
-            state = Variable(state, name="StateVar", trainable=False)
+            state = Variable(_state_from(state, _LENGTH[self._algorithm]), name="StateVar", trainable=False)
         self._state = state
 
     @classmethod
@@ -159,12 +158,6 @@ class Generator:
         algorithm = _algorithm("auto_select" if alg is None else alg)
         return cls(state=_words([secrets.randbits(64) for _ in range(_LENGTH[algorithm])]), alg=algorithm)
 
-    @classmethod
-    def from_key_counter(cls, key: IntLike, counter: IntsLike, alg: Algorithm | str | int) -> Generator:
-        """A generator with that key (an integer) and counter (a vector: two integers, for ``"threefry"`` one)."""
-        algorithm = _algorithm(alg)
-        return cls(state=_keyed(key, counter, _LENGTH[algorithm]), alg=algorithm)
-
     # ---- the state ----
 
     algorithm = property(lambda self: self._algorithm.value)
@@ -182,10 +175,6 @@ class Generator:
     def reset_from_seed(self, seed: IntsLike) -> None:
         """Starts again, from `seed`."""
         self._state.assign(_seeded(seed, self._algorithm))
-
-    def reset_from_key_counter(self, key: IntLike, counter: IntsLike) -> None:
-        """Goes to that key and counter. See `from_key_counter`."""
-        self._state.assign(_keyed(key, counter, self._state.shape[0]))
 
     def skip(self, delta: IntLike) -> Tensor:
         """Moves on as drawing `delta` numbers does, and returns the state before."""
@@ -277,13 +266,6 @@ def _state_from(state: IntsLike, length: int) -> Array:
     if array.shape != (length,):
         raise ValueError(f"Shapes {array.shape} and ({length},) are incompatible: the state has {length} integers")
     return array
-
-
-def _keyed(key: IntLike, counter: IntsLike, length: int) -> np.ndarray:
-    counters = _integers(counter, "counter").reshape(-1).tolist()
-    if len(counters) != length - 1:
-        raise ValueError(f"counter must have {length - 1} integers for this algorithm, got {counters}")
-    return _words([*counters, int(_integers(key, "key"))])
 
 
 _global: Generator | None = None

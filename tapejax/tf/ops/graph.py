@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import enum
 import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ..values.names import _current
-from ..values.tensor import Tensor, convert_to_tensor, is_array_like, raw
+from ..values.tensor import Tensor, is_array_like, raw
 from ..values.types import Array, Ignored, Nest, TensorLike  # TensorLike: also tf.types.experimental's
 from . import array as _array
 
@@ -48,11 +47,6 @@ def tuple(tensors: Sequence[TensorLike | None], control_inputs: Ignored = None, 
     return [x if x is None else _array.identity(x) for x in tensors]
 
 
-def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
-    """`input` as it is."""
-    return _array.identity(input)
-
-
 # ---- What is known -----------------------------------------------------------------------------------------
 
 
@@ -79,11 +73,6 @@ def get_logger() -> logging.Logger:
     return logging.getLogger("tapejax")
 
 
-def timestamp(name: str | None = None) -> Tensor:
-    """Seconds since 1970, float64."""
-    return convert_to_tensor(np.float64(time.time()))
-
-
 # ---- Settings that change nothing here ---------------------------------------------------------------------
 
 
@@ -103,15 +92,6 @@ class VariableSynchronization(enum.Enum):
     NONE = 1
     ON_WRITE = 2
     ON_READ = 3
-
-
-class AggregationMethod:
-    """How gradients are summed: JAX decides."""
-
-    ADD_N = 0
-    DEFAULT = 0
-    EXPERIMENTAL_TREE = 1
-    EXPERIMENTAL_ACCUMULATE_N = 2
 
 
 UNCONVERTED = "_autograph_unconverted"
@@ -162,11 +142,3 @@ def from_dlpack(dlcapsule: Any) -> Tensor:
     if not hasattr(dlcapsule, "__dlpack_device__"):
         raise TypeError(f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, got {dlcapsule!r}")
     return Tensor(jnp.from_dlpack(dlcapsule))
-
-
-def assert_proper_iterable(values: object) -> None:
-    """Raises TypeError unless `values` is iterable and no tensor, array or string."""
-    if is_array_like(values) or isinstance(values, (np.ndarray, bytes, str)):
-        raise TypeError(f"Expected argument 'values' to be a 'proper' iterable. Found: {type(values).__name__}")
-    if not hasattr(values, "__iter__"):
-        raise TypeError(f"Expected argument 'values' to be iterable. Found: {type(values).__name__}")

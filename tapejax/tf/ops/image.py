@@ -21,7 +21,7 @@ from . import array as _array
 from . import random as _random
 from .math import _abs, _maximum, _minimum, _sum
 from .registry import opaque
-from .table import FLOAT, host, integers, kind_of, known, operation, renamed, require_kind, shape_of, static, whole
+from .table import ANY, FLOAT, INTEGER, host, kind_of, known, operation, renamed, require_kind, shape_of, static, whole
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")  # of images, filters and results, for JAX's convolutions
 
@@ -301,9 +301,8 @@ def _extract_patches(x, sizes, strides, rates, padding):
     return found.reshape(*found.shape[:3], np.prod(found.shape[3:]))
 
 
-def crop_and_resize(
-    image, boxes, box_indices, crop_size, method="bilinear", extrapolation_value=0.0, name=None
-) -> Tensor:
+@operation("image boxes box_indices", f"{ANY} {ANY} {INTEGER}", agree=False)
+def crop_and_resize(image, boxes, box_indices, crop_size, method="bilinear", extrapolation_value=0.0):
     """Parts of images, all resized to `crop_size`: float32, a row for each box.
 
     Args:
@@ -315,13 +314,8 @@ def crop_and_resize(
     """
     if method not in ("bilinear", "nearest"):
         raise InvalidArgumentError(f"method must be 'bilinear' or 'nearest', got {method!r}")
-    array = _array.cast(_image(image, 4, 4), "float32")
-    size, outside = shape_of(crop_size, "crop_size"), float(extrapolation_value)
-    which = integers("crop_and_resize", box_indices, "box_indices")
-    return op(_crop_and_resize, array, boxes, which, outside, size=size, nearest=method == "nearest")
+    images, size = _image(image, 4, 4).astype(jnp.float32), shape_of(crop_size, "crop_size")
 
-
-def _crop_and_resize(images, boxes, which, outside, size, nearest):
     def places(start, end, old, new):
         if new == 1:
             return jnp.full(1, 0.5 * (start + end) * (old - 1))  # of the boxes' dtype, also with 64-bit types on
@@ -331,15 +325,15 @@ def _crop_and_resize(images, boxes, which, outside, size, nearest):
         height, width = images.shape[1:3]
         y, x = places(box[0], box[2], height, size[0]), places(box[1], box[3], width, size[1])
         within = ((y >= 0) & (y <= height - 1))[:, None] & ((x >= 0) & (x <= width - 1))
-        if nearest:
+        if method == "nearest":
             y, x = jnp.floor(y + 0.5), jnp.floor(x + 0.5)  # half up, not to even
         corners, parts = zip(_neighbours(y, height), _neighbours(x, width), strict=True)
         found = images[i, corners[0][:, None, :, None], corners[1][:, None]]  # (2, 2, *size, channels)
         for part in (parts[0][:, None, None], parts[1][:, None]):
             found = found[0] * (1 - part) + found[1] * part
-        return jnp.where(within[..., None], found, outside)
+        return jnp.where(within[..., None], found, extrapolation_value)
 
-    return jax.vmap(crop)(boxes, which)
+    return jax.vmap(crop)(boxes, box_indices)
 
 
 def _neighbours(places, length):
@@ -545,7 +539,7 @@ def adjust_gamma(image: TensorLike, gamma: FloatLike = 1, gain: FloatLike = 1) -
     return _adjusted(image, _adjust_gamma, gamma, gain)
 
 
-def _require_scalar(name: str, value: FloatLike) -> None:
+def _require_scalar(name: str, value: TensorLike) -> None:
     if np.ndim(value):
         raise InvalidArgumentError(f"{name} must be a scalar, got {value}")
 
@@ -568,11 +562,11 @@ def adjust_saturation(image: TensorLike, saturation_factor: FloatLike, name: str
 
 def per_image_standardization(image: TensorLike) -> Tensor:
     """Each image with its mean subtracted, divided by its standard deviation (at least 1 / sqrt(number of values))."""
-    return op(_per_image_standardization, _array.cast(_image(image), "float32")._array)
+    return op(_per_image_standardization, _image(image))
 
 
 def _per_image_standardization(x):
-    axes = (-3, -2, -1)
+    x, axes = x.astype(jnp.float32), (-3, -2, -1)
     deviation = x - jnp.mean(x, axes, keepdims=True)
     count = np.prod(x.shape[-3:])
     variance = jnp.mean(jnp.square(deviation), axes, keepdims=True)
@@ -619,7 +613,7 @@ renamed("random_flip", _flip_where)
 
 
 def _random_delta(name: str, adjust: Callable, most: float, bound: str) -> Callable[..., Tensor]:
-    def public(image: TensorLike, max_delta: FloatLike, seed: IntLike | None = None) -> Tensor:
+    def public(image: TensorLike, max_delta: float, seed: IntLike | None = None) -> Tensor:
         _require(0 <= max_delta <= most, f"max_delta must be {bound}, got {max_delta}")
         return adjust(image, _random.uniform((), -max_delta, max_delta, seed=seed))
 
@@ -628,7 +622,7 @@ def _random_delta(name: str, adjust: Callable, most: float, bound: str) -> Calla
 
 
 def _random_factor(name: str, adjust: Callable) -> Callable[..., Tensor]:
-    def public(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: IntLike | None = None) -> Tensor:
+    def public(image: TensorLike, lower: float, upper: float, seed: IntLike | None = None) -> Tensor:
         _require(upper > lower, f"{name}: upper must be > lower, got {lower} and {upper}")
         _require(lower >= 0, f"{name}: lower must be non-negative, got {lower}")
         return adjust(image, _random.uniform((), lower, upper, seed=seed))

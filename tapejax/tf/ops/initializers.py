@@ -22,13 +22,6 @@ class _Initializer:
         return cls(**{key: value for key, value in config.items() if key != "dtype"})
 
 
-def _refuse(kwargs: dict[str, Any]) -> None:
-    if unknown := kwargs.keys() - {"partition_shape", "partition_offset"}:
-        raise TypeError(f"Unknown keyword arguments: {', '.join(sorted(unknown))}")
-    if kwargs:
-        raise ValueError("partitioned variables are not supported: use jax.sharding")
-
-
 def _checked(dtype: DTypeLike, expected: str, holds: Callable[[DType], bool]) -> DType:
     if not holds(as_dtype(dtype)):
         raise ValueError(f"Expected {expected} dtype, got {as_dtype(dtype)}.")
@@ -39,9 +32,9 @@ def _numeric(dtype: DTypeLike) -> DType:
     return _checked(dtype, "numeric or boolean", lambda wanted: wanted.is_numeric or wanted.is_bool)
 
 
-def _draw(following: Callable, stateless: Callable, seed: IntLike | None) -> tuple[Callable, TensorLike]:
-    """How to draw: by the seed alone where there is one, so that the same initializer always makes the same numbers."""
-    return (following, None) if seed is None else (stateless, (seed, 0))
+def _seeded(seed: IntLike | None) -> random.Fixed | None:
+    """A seed that alone decides what is drawn, so that the same initializer always makes the same numbers."""
+    return None if seed is None else random.Fixed((seed, 0))
 
 
 class zeros_initializer(_Initializer):  # noqa: N801
@@ -52,18 +45,16 @@ class zeros_initializer(_Initializer):  # noqa: N801
     [0. 0.]
     """
 
-    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32", **kwargs: Any) -> Tensor:
+    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32") -> Tensor:
         """Zeros of that shape and dtype. Raises ValueError for a dtype that is not numeric."""
-        _refuse(kwargs)
         return array.zeros(shape, _numeric(dtype))
 
 
 class ones_initializer(_Initializer):  # noqa: N801
     """Makes ones."""
 
-    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32", **kwargs: Any) -> Tensor:
+    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32") -> Tensor:
         """Ones of that shape and dtype. Raises ValueError for a dtype that is not numeric."""
-        _refuse(kwargs)
         return array.ones(shape, _numeric(dtype))
 
 
@@ -81,9 +72,8 @@ class constant_initializer(_Initializer):  # noqa: N801
     def __init__(self, value: TensorLike = 0, support_partition: bool = False):
         self.value = value
 
-    def __call__(self, shape: ShapeLike, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+    def __call__(self, shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
         """The constant in that shape."""
-        _refuse(kwargs)
         return constant(self.value, dtype=dtype, shape=shape)
 
 
@@ -93,12 +83,10 @@ class random_normal_initializer(_Initializer):  # noqa: N801
     def __init__(self, mean: FloatLike = 0.0, stddev: FloatLike = 0.05, seed: IntLike | None = None):
         self.mean, self.stddev, self.seed = mean, stddev, seed
 
-    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32", **kwargs: Any) -> Tensor:
+    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32") -> Tensor:
         """Numbers of that shape and dtype. Raises ValueError for a dtype that is not floating."""
-        _refuse(kwargs)
         wanted = _checked(dtype, "floating point", lambda wanted: wanted.is_floating)
-        draw, seed = _draw(random.normal, random.stateless_normal, self.seed)
-        return draw(shape, mean=self.mean, stddev=self.stddev, dtype=wanted, seed=seed)
+        return random.normal(shape, self.mean, self.stddev, wanted, _seeded(self.seed))
 
 
 class random_uniform_initializer(_Initializer):  # noqa: N801
@@ -107,9 +95,7 @@ class random_uniform_initializer(_Initializer):  # noqa: N801
     def __init__(self, minval: FloatLike = -0.05, maxval: FloatLike = 0.05, seed: IntLike | None = None):
         self.minval, self.maxval, self.seed = minval, maxval, seed
 
-    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32", **kwargs: Any) -> Tensor:
+    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32") -> Tensor:
         """Numbers of that shape and dtype, floats or integers."""
-        _refuse(kwargs)
         wanted = _checked(dtype, "float or integer", lambda wanted: wanted.is_floating or wanted.is_integer)
-        draw, seed = _draw(random.uniform, random.stateless_uniform, self.seed)
-        return draw(shape, minval=self.minval, maxval=self.maxval, dtype=wanted, seed=seed)
+        return random.uniform(shape, self.minval, self.maxval, wanted, _seeded(self.seed))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 import glob as _glob
-import gzip
 import io
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 
@@ -105,26 +102,6 @@ def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, nam
     return convert_to_tensor(found[0] if one else np.stack(found) if found else np.zeros((0, 0), dtype))
 
 
-def encode_base64(input: bytes, pad: bool = False, name: str | None = None) -> bytes:
-    """Bytes as web-safe base64; `pad` puts = at the end."""
-    text = base64.urlsafe_b64encode(input.encode() if isinstance(input, str) else input)
-    return text if pad else text.rstrip(b"=")
-
-
-def decode_base64(input: bytes, name: str | None = None) -> bytes:
-    """The bytes that web-safe base64 stands for."""
-    text = input.encode() if isinstance(input, str) else input
-    return base64.urlsafe_b64decode(text + b"=" * (-len(text) % 4))
-
-
-def decode_compressed(bytes: bytes, compression_type: str = "", name: str | None = None) -> bytes:  # noqa: A002
-    """Bytes that were compressed by '', 'ZLIB' or 'GZIP'."""
-    how = {"": lambda x: x, "ZLIB": zlib.decompress, "GZIP": gzip.decompress}
-    if compression_type not in how:
-        raise InvalidArgumentError(f"compression_type must be one of {list(how)}, got {compression_type!r}")
-    return how[compression_type](bytes)
-
-
 def serialize_tensor(tensor: TensorLike, name: str | None = None) -> bytes:
     """A tensor as bytes, which `parse_tensor` reads: in NumPy's format, not TensorFlow's.
 
@@ -214,14 +191,6 @@ class GFile:
         return iter(self._opened())
 
 
-class FileStatistics(NamedTuple):
-    """What `stat` returns."""
-
-    length: int
-    mtime_nsec: int
-    is_directory: bool
-
-
 def _to_new(dst: str, overwrite: bool) -> str:
     if os.path.exists(dst) and not overwrite:
         raise AlreadyExistsError(f"file {dst} already exists; use overwrite=True")
@@ -293,18 +262,6 @@ def rmtree(path: PathLike) -> None:
     shutil.rmtree(_path(path))
 
 
-@_on_files
-def stat(path: PathLike) -> FileStatistics:
-    """Length, time of change and kind of a file."""
-    found = os.stat(_path(path))
-    return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(_path(path)))
-
-
 def walk(top: PathLike, topdown: bool = True, onerror: Callable | None = None) -> Iterator[tuple]:
     """(folder, its folders, its files) for a folder and all below it."""
     return os.walk(_path(top), topdown, onerror)
-
-
-def get_registered_schemes() -> list[str]:
-    """The kinds of paths that there are: local ones."""
-    return ["", "file"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import string
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,7 +22,6 @@ from .table import (
     NUMBER,
     REAL,
     binary,
-    kind_of,
     known,
     later,
     operation,
@@ -94,6 +92,9 @@ product: Any = binary("matmul", _matmul, "Ifc")
 def _turned(x, how):
     x = x if not how else jnp.swapaxes(x, -1, -2)
     return jnp.conj(x) if how == "adjoint" else x
+
+
+renamed("matrix_transpose", _turned)
 
 
 @operation("a b", "HIfc")
@@ -182,11 +183,7 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: b
     array = raw(a)
     if array.ndim < 2:
         raise ValueError(f"a must have two axes or more, got shape {array.shape}")
-    return op(_matrix_transpose, array, how="adjoint" if conjugate else "transpose")
-
-
-def _matrix_transpose(x, how):
-    return _turned(x, how)
+    return op(_turned, array, how="adjoint" if conjugate else "transpose")
 
 
 @operation("matrix")
@@ -276,22 +273,6 @@ def band_part(input, num_lower, num_upper):
     return jnp.where(keep, input, jnp.zeros((), input.dtype))
 
 
-@operation("diagonal", NUMBER)
-def tensor_diag(diagonal):
-    """A tensor of twice the rank with `diagonal` on its diagonal."""
-    return jnp.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
-
-
-@operation("input", NUMBER)
-def tensor_diag_part(input):
-    """The diagonal of a tensor of even rank whose shape is a shape twice."""
-    half = input.shape[: input.ndim // 2]
-    if input.shape != half * 2:
-        raise InvalidArgumentError(f"tensor_diag_part: the shape must be a shape twice, got {input.shape}")
-    n = math.prod(half)
-    return jnp.diagonal(input.reshape(n, n)).reshape(half)
-
-
 # ---- Solving and decompositions ----------------------------------------------------------------------------
 
 
@@ -309,15 +290,10 @@ class Qr(NamedTuple):
     r: Tensor | Array
 
 
-class Lu(NamedTuple):
-    """What `lu` returns."""
-
-    lu: Tensor | Array
-    p: Tensor | Array
-
-
 def _square(name: str, fn: Callable, doc: str, argument: str = "input") -> Callable[..., Any]:
     """A public function of square matrices."""
+    if fn.__name__ == "<lambda>":
+        renamed(name, fn)
 
     def public(x: TensorLike, name: str | None = None) -> Nest:
         array = raw(x)
@@ -363,22 +339,16 @@ def _eigh(x):
     return values.astype(x.dtype), vectors
 
 
-def _eigvalsh(x):
-    return _eigh(x)[0]
-
-
-def _eig(x):
-    return tuple(jnp.linalg.eig(x))
-
-
 det = _square("det", jnp.linalg.det, "The determinant.")
 slogdet = _square("slogdet", _slogdet, "The determinant's sign and the logarithm of its absolute value.")
 logdet = _square("logdet", _logdet, "The logarithm of the determinant of a positive definite matrix.", "matrix")
 cholesky = _square("cholesky", _cholesky, "The lower triangular Cholesky factor; NaN where there is none.")
 expm = _square("expm", scipy_linalg.expm, "The matrix exponential.")
 eigh = _square("eigh", _eigh, "Eigenvalues in rising order, and eigenvectors, of a Hermitian matrix.", "tensor")
-eigvalsh = _square("eigvalsh", _eigvalsh, "The eigenvalues of a Hermitian matrix.", "tensor")
-eig = _square("eig", _eig, "Eigenvalues and right eigenvectors; on the CPU only.", "tensor")
+eigvalsh = _square("eigvalsh", lambda x: _eigh(x)[0], "The eigenvalues of a Hermitian matrix.", "tensor")
+eig = _square(
+    "eig", lambda x: tuple(jnp.linalg.eig(x)), "Eigenvalues and right eigenvectors; on the CPU only.", "tensor"
+)
 eigvals = _square("eigvals", jnp.linalg.eigvals, "The eigenvalues; on the CPU only.", "tensor")
 
 
@@ -493,65 +463,3 @@ def matrix_rank(a, tol=None, validate_args=False):
     limit = jnp.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(s, -1, keepdims=True)
     limit = limit if tol is None else jnp.asarray(tol, s.dtype)
     return jnp.sum(s > limit, -1, dtype=jnp.int32)
-
-
-def lu(input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None = None) -> Lu:
-    """The LU decomposition: both triangles in one matrix, and the permutation of the rows.
-
-    Raises:
-      InvalidArgumentError: `input` is not square, or is known and not invertible.
-    """
-    array = _matrix("lu", raw(input), square=True)
-    require_kind("lu", array, FIELD, "input")
-    out = op(_lu, array, dtype=requested(output_idx_type))
-    factors = known(out.lu._array)
-    if factors is not None and (np.diagonal(factors, axis1=-2, axis2=-1) == 0).any():
-        raise InvalidArgumentError("lu: Input matrix is not invertible")
-    return out
-
-
-def _lu(x, dtype):
-    factors, _, permutation = lax.linalg.lu(x)
-    return Lu(factors, permutation.astype(dtype))
-
-
-# ---- Roots and logarithms ------------------------------------------------------------------------------------
-
-
-def _of_kind(x, dtype):
-    # JAX computes these with complex numbers
-    return (x if kind_of(dtype) == "c" else jnp.real(x)).astype(dtype)
-
-
-@jax.custom_jvp
-def _root(x):
-    return _of_kind(scipy_linalg.sqrtm(x), x.dtype)
-
-
-@_root.defjvp
-def _root_derivative(primals, tangents):
-    # S dS + dS S = dX, solved as a system of n * n equations.
-    (x,), (dx,) = primals, tangents
-    s, eye = _root(x), jnp.eye(len(x), dtype=x.dtype)
-    system = jnp.kron(s, eye) + jnp.kron(eye, s.T)
-    return s, jnp.linalg.solve(system, dx.reshape(-1)).reshape(x.shape)
-
-
-def _each(name: str, fn: Callable) -> Callable:
-    """`fn` of one matrix, for a batch of them."""
-
-    def batched(x):
-        if not x.size:
-            return x
-        flat = x.reshape(-1, *x.shape[-2:])
-        return jnp.stack([fn(one) for one in flat]).reshape(x.shape) if x.ndim > 2 else fn(x)
-
-    return renamed(name, batched)
-
-
-def _log(x):
-    return _of_kind(scipy_linalg.funm(x, jnp.log), x.dtype)
-
-
-sqrtm = _square("sqrtm", _each("sqrtm", _root), "The square root of matrices that have one; on the CPU only.")
-logm = _square("logm", _each("logm", _log), "The logarithm of matrices; on the CPU only. It has no gradient.")

@@ -20,7 +20,7 @@ from ..values.connected import connected, zero_gradient
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, op_on_arrays, operands, raw
-from ..values.types import Array, AxisLike, DTypeLike, IntLike, ShapeLike, TensorLike
+from ..values.types import Array, AxisLike, DTypeLike, IntLike, TensorLike
 from .indexed_slices import IndexedSlices
 from .table import (
     ANY,
@@ -107,39 +107,6 @@ def _angle(x):
     return jnp.angle(x) if jnp.iscomplexobj(x) else jnp.where(x < 0, jnp.asarray(jnp.pi, x.dtype), 0)
 
 
-@jax.custom_jvp
-def _spence(x):
-    return special.spence(x)
-
-
-@_spence.defjvp
-def _spence_jvp(primals, tangents):
-    # The integrand, by definition: JAX's derivative of its approximation is zero at 0 and 1.
-    (x,), (dx,) = primals, tangents
-    # At 1 a second derivative is nan, as TensorFlow's: a choice of two constants would make it 0.
-    return _spence(x), dx * jnp.where(x == 1, -1, jnp.log(x) / (1 - x))
-
-
-@jax.custom_jvp
-def _expint(x):
-    inside = (x > 0) & (x < jnp.inf)  # JAX's loop for negative arguments does not end at tiny ones
-    value = jnp.where(inside, special.expi(jnp.where(inside, x, 1)), jnp.nan)
-    return jnp.where(x == 0, -jnp.inf, value)
-
-
-_expint.defjvps(lambda dx, _, x: dx * jnp.exp(x) / x)
-
-
-def _fresnel(part: int, slope: Callable) -> Callable:
-    @jax.custom_jvp
-    def integral(x):
-        return special.fresnel(x)[part]
-
-    # the derivative of JAX's own is 0 where x * x is an odd integer
-    integral.defjvps(lambda dx, _, x: dx * slope(np.pi / 2 * x * x))
-    return integral
-
-
 _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
 UNARY: dict[str, tuple[Any, ...]] = {
@@ -190,11 +157,6 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "tanh": (jnp.tanh, FIELD, "The hyperbolic tangent."),
 }
 globals().update({name: unary(name, *row) for name, row in UNARY.items()})
-expint = unary("expint", _expint, FLOAT, "The exponential integral Ei, for x >= 0.")
-spence = unary("spence", _spence, FLOAT, "Spence's function, the dilogarithm of 1 - x.")
-dawsn = unary("dawsn", special.dawsn, "F", "Dawson's integral.")
-fresnel_sin = unary("fresnel_sin", _fresnel(0, jnp.sin), "F", "Fresnel's sine integral.")
-fresnel_cos = unary("fresnel_cos", _fresnel(1, jnp.cos), "F", "Fresnel's cosine integral.")
 softplus = unary("softplus", jax.nn.softplus, FLOAT, "log(1 + exp(x)).", "features")
 logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
 real = unary("real", jnp.real, NUMBER, "The real part.", "input", REAL)
@@ -332,20 +294,11 @@ BINARY: dict[str, tuple[Any, ...]] = {
 globals().update({name: binary(name, *row) for name, row in BINARY.items()})
 
 
-@jax.custom_jvp
-def _next(x, y):
-    return jnp.nextafter(x, y)
-
-
-_next.defjvps(lambda dx, _, x, y: dx, lambda dy, _, x, y: dy * 0)
-
-
 def _polygamma(a, x):
     order, x = _alike(lax.stop_gradient(a), x)
     return special.polygamma(order.astype(wide("int64")), x) * jnp.where(order == jnp.floor(order), 1, jnp.nan)
 
 
-nextafter = binary("nextafter", _on_alike(_next), "F", "The next number after x1 towards x2.", ("x1", "x2"))
 atan2 = binary("atan2", jnp.arctan2, FLOAT, "The angle of the point (x, y), from -pi to pi.", ("y", "x"))
 igamma = binary("igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x"))
 igammac = binary("igammac", special.gammaincc, FLOAT, "The regularised upper incomplete gamma function.", ("a", "x"))
@@ -405,26 +358,6 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return op_on_arrays(_pow, a, b)
 
 
-@operation("a b x", "F")
-def betainc(a, b, x):
-    """The regularised incomplete beta function. The gradient reaches x only; that one depends on a and b."""
-    dtype = jnp.result_type(a, b, x, "float16")  # a float's, also of bools
-    return _betainc(*(jnp.asarray(v, dtype) for v in (a, b, x)))
-
-
-@jax.custom_jvp
-def _betainc(a, b, x):
-    return special.betainc(a, b, x)
-
-
-@_betainc.defjvp
-def _betainc_jvp(primals, tangents):
-    # The integrand, by definition. JAX's derivative is the same, and is refused as soon as a or b is followed.
-    a, b, x = primals
-    slope = jnp.exp((b - 1) * jnp.log1p(-x) + (a - 1) * jnp.log(x) - special.betaln(a, b))
-    return _betainc(*primals), slope * tangents[2]
-
-
 @operation("x", FLOAT)
 def lbeta(x):
     """The logarithm of the beta function of the last axis."""
@@ -466,16 +399,6 @@ def widened(x):
 
 def _add_n(*arrays):
     return functools.reduce(jnp.add, map(widened, arrays)).astype(arrays[0].dtype)
-
-
-def accumulate_n(
-    inputs: Sequence[TensorLike],
-    shape: ShapeLike | None = None,
-    tensor_dtype: DTypeLike | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """The sum of a list of tensors of one shape, as `add_n`."""
-    return add_n(inputs)
 
 
 # ---- Reductions --------------------------------------------------------------------------------------------
@@ -643,7 +566,7 @@ def top_k(input, k: IntLike = 1, sorted: bool = True, index_type: DTypeLike = "i
     Raises:
       InvalidArgumentError: the last axis is shorter than k.
     """
-    values, indices = lax.top_k(input, int(whole(k, "k")))
+    values, indices = lax.top_k(input, int(k))
     return TopKV2(values, indices.astype(index_type))
 
 

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..values.dtypes import as_dtype
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, operands, raw
 from ..values.types import Array, AxisLike, FloatLike, Ignored, IntLike, IntsLike, PaddingLike, ShapeLike, TensorLike
@@ -147,22 +146,6 @@ def dropout(
     Raises:
       ValueError: `rate` is not in [0, 1), or x is not a floating point tensor.
     """
-    return _dropped(
-        x, rate, noise_shape, lambda *given, shape: op(_dropout, *given, *_random._following(seed)(shape), shape=shape)
-    )
-
-
-def general_dropout(x: TensorLike, rate, uniform_sampler: Callable, noise_shape=None, name=None) -> Tensor:
-    """As `dropout`, with ``uniform_sampler(shape=shape, dtype=dtype)`` for numbers in [0, 1)."""
-
-    def drop(array: Array, rate: Array | float, shape: ShapeLike) -> Tensor:
-        return op(_keep, array, rate, raw(uniform_sampler(shape=shape, dtype=as_dtype(array.dtype))))
-
-    return _dropped(x, rate, noise_shape, drop)
-
-
-def _dropped(x: TensorLike, rate: TensorLike, noise_shape: ShapeLike | None, drop: Callable[..., Tensor]) -> Tensor:
-    """``drop(x, rate, shape=shape)`` of what `dropout` is given, or `x` where nothing is dropped."""
     array = raw(x)
     if kind_of(array.dtype) != "f":
         raise ValueError(f"x.dtype must be a floating point tensor as x will be scaled, got {array.dtype}")
@@ -171,7 +154,10 @@ def _dropped(x: TensorLike, rate: TensorLike, noise_shape: ShapeLike | None, dro
         raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
     if number and rate == 0:
         return convert_to_tensor(x)
-    return drop(array, rate if number else raw(rate, array.dtype), shape=_noise_shape(noise_shape, array))
+    shape = _noise_shape(noise_shape, array)
+    return op(
+        _dropout, array, rate if number else raw(rate, array.dtype), *_random._following(seed)(shape), shape=shape
+    )
 
 
 def _noise_shape(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]:
@@ -184,22 +170,11 @@ def _noise_shape(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]
 
 
 def _dropout(x, rate, seed, count, shape):  # draws the numbers, too: two operations cost 50 % more
-    return _keep(x, rate, jax.random.uniform(_random.key_of(seed, count), shape, x.dtype))
-
-
-def _keep(x, rate, numbers):
-    return jnp.where(numbers >= rate, x / (1 - rate), 0)
-
-
-renamed("dropout", _keep)
+    kept = jax.random.uniform(_random.key_of(seed, count), shape, x.dtype) >= rate
+    return jnp.where(kept, x / (1 - rate), 0)
 
 
 # ---- Losses ------------------------------------------------------------------------------------------------
-
-
-def _require_logits(name: str, labels: TensorLike, logits: TensorLike) -> None:
-    if labels is None or logits is None:
-        raise ValueError(f"{name}: both labels and logits must be given")
 
 
 def softmax_cross_entropy_with_logits(
@@ -214,11 +189,9 @@ def softmax_cross_entropy_with_logits(
     Raises:
       InvalidArgumentError: the shapes do not broadcast, or logits are integers.
     """
-    _require_logits("softmax_cross_entropy_with_logits", labels, logits)
     x = raw(logits)
     require_kind("softmax_cross_entropy_with_logits", x, FLOAT, "logits")
-    p = raw(labels, dtype_hint=x.dtype)
-    p = p if p.dtype == x.dtype else _array.cast(p, x.dtype)
+    p = _array.cast(raw(labels, dtype_hint=x.dtype), x.dtype)
     return op(_softmax_cross_entropy, p, x, axis=axis_of(axis, x.ndim))
 
 
@@ -252,7 +225,6 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
       ValueError: the shapes do not fit.
       InvalidArgumentError: a label is out of range (seen on the CPU; elsewhere the loss is NaN).
     """
-    _require_logits("sparse_softmax_cross_entropy_with_logits", labels, logits)
     x, places = raw(logits), raw(labels)
     require_kind("sparse_softmax_cross_entropy_with_logits", x, FLOAT, "logits")
     require_kind("sparse_softmax_cross_entropy_with_logits", places, INTEGER, "labels")
@@ -272,7 +244,8 @@ def _sparse_softmax_cross_entropy(labels, logits):
 
 
 def _like_logits(name: str, labels: TensorLike, logits: TensorLike) -> list:
-    _require_logits(name, labels, logits)
+    if labels is None or logits is None:
+        raise ValueError(f"{name}: both labels and logits must be given")
     labels, logits = arrays_of(labels, logits)
     if labels.shape != logits.shape:
         raise ValueError(f"{name}: logits and labels must have the same shape, got {logits.shape} and {labels.shape}")
@@ -313,21 +286,14 @@ def _weighted_cross_entropy(labels, logits, pos_weight):
 # ---- Normalisation -----------------------------------------------------------------------------------------
 
 
-def moments(
-    x: TensorLike, axes: AxisLike, shift: Ignored = None, keepdims: bool = False, name: str | None = None
-) -> tuple[Tensor, Tensor]:
+@operation("x", "Ifc")
+def moments(x, axes: AxisLike, shift: Ignored = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """Mean and (biased) variance over `axes`."""
-    array = raw(x)
-    require_kind("moments", array, "Ifc")
-    return op(_moments, array, axes=axes_of(axes, array.ndim), keepdims=bool(keepdims))
-
-
-def _moments(x, axes, keepdims):
-    wide_x = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
+    axes, wide_x = axes_of(axes, x.ndim), _math.widened(x)
     mean = _math._mean(wide_x, axes, True)
     variance = _math._mean(_math._squared_difference(wide_x, mean), axes, keepdims)
     mean = mean if keepdims else jnp.squeeze(mean, axes)
-    return mean.astype(x.dtype), variance.astype(x.dtype)
+    return mean.astype(x.dtype), variance.astype(x.dtype)  # type: ignore[return-value]
 
 
 def batch_normalization(
@@ -594,10 +560,8 @@ def _transposed(rank: int, name: str, default: str) -> Callable[..., Tensor]:
         dilations: IntsLike | None = None,
         name: str | None = None,
     ) -> Tensor:
-        given, shape = (
-            (input, filters, strides, padding, data_format, dilations),
-            shape_of(output_shape, "output_shape"),
-        )
+        given = input, filters, strides, padding, data_format, dilations
+        shape = shape_of(output_shape, "output_shape")
         return _convolved(public.__name__, rank, _conv_transpose, *given, output_shape=shape)
 
     public.__doc__ = f"The transpose (gradient) of conv{rank}d: filters are (..., channels out, channels in)."

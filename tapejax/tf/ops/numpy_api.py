@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,8 +13,8 @@ import numpy as np
 
 from ..values import tensor as values
 from ..values.tensor import Tensor, Variable, raw
-from ..values.types import Array, Index, Nest, ShapeLike, TensorLike
-from . import operators, random
+from ..values.types import Array, Index, Nest, TensorLike
+from . import random
 from .table import renamed
 
 # jnp names them otherwise
@@ -75,22 +75,21 @@ def _wrapped(name: str) -> Callable[..., Nest]:
     return renamed(name, public)
 
 
-def _constants() -> dict[str, Any]:
-    dtypes = "float16 float32 float64 int16 int32 int64 int8 uint16 uint32 uint64 uint8 complex64 complex128".split()
-    return {
-        **{name: getattr(np, name) for name in (*dtypes, "inexact", "bool_", "iinfo", "issubdtype", "inf", "pi", "e")},
-        **{"newaxis": None, "ndarray": Tensor, "finfo": jnp.finfo},
-        **{"object_": np.object_, "string_": np.bytes_, "unicode_": np.str_},
-        **{"int_": np.int64, "float_": np.float64, "complex_": np.complex128},
-        "promote_types": lambda a, b: np.dtype(jnp.promote_types(a, b)),
-        "result_type": lambda *args: np.dtype(jnp.result_type(*_arrays(args))),
-    }
+_DTYPES = "float16 float32 float64 int16 int32 int64 int8 uint16 uint32 uint64 uint8 complex64 complex128".split()
+_CONSTANTS: dict[str, Any] = {
+    **{name: getattr(np, name) for name in (*_DTYPES, "inexact", "bool_", "iinfo", "issubdtype", "inf", "pi", "e")},
+    **{"newaxis": None, "ndarray": Tensor, "finfo": jnp.finfo},
+    **{"object_": np.object_, "string_": np.bytes_, "unicode_": np.str_},
+    **{"int_": np.int64, "float_": np.float64, "complex_": np.complex128},
+    "promote_types": lambda a, b: np.dtype(jnp.promote_types(a, b)),
+    "result_type": lambda *args: np.dtype(jnp.result_type(*_arrays(args))),
+}
 
 
 # ---- Random numbers ----------------------------------------------------------------------------------------
 
 
-def _sizes(size: ShapeLike | None) -> tuple[int, ...]:
+def _sizes(size: int | Sequence[int] | None) -> tuple[int, ...]:
     return () if size is None else (size,) if isinstance(size, int) else tuple(size)
 
 
@@ -170,19 +169,8 @@ def _attribute(name: str, x: TensorLike) -> Nest:
     return _tensors(getattr(raw(x), name))
 
 
-def _disable_numpy_behavior() -> None:
-    """Takes it back: for tests."""
-    for name in (*_METHODS, *_ATTRIBUTES, "tolist", "item", "__round__"):
-        delattr(Tensor, name)
-        if name in vars(Variable):
-            delattr(Variable, name)
-    operators.attach()
-    values.promoting = False
-
-
 experimental_enable_numpy_behavior = enable_numpy_behavior
 globals().update({f"random_{name}": fn for name, fn in RANDOM.items()})
-_CONSTANTS = _constants()
 
 
 def __getattr__(name: str) -> Any:

@@ -138,12 +138,6 @@ def _scattered_nd(how: str, doc: str) -> Callable:
     return method
 
 
-def _batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
-    """Along the last axis of ``sparse_delta.indices``, those before it being the variable's own: the rows become its values."""
-    rows = raw(sparse_delta.indices)
-    return self._scatter("set", (*np.indices(rows.shape)[:-1], rows), sparse_delta.values)
-
-
 # What TensorFlow's variables can do besides what values.py has.
 VARIABLES: dict[str, Callable] = {
     "scatter_update": _scattered("set", "replaced by"),
@@ -158,7 +152,6 @@ VARIABLES: dict[str, Callable] = {
     "scatter_nd_sub": _scattered_nd("subtract", "minus"),
     "scatter_nd_max": _scattered_nd("max", "replaced where it is smaller than"),
     "scatter_nd_min": _scattered_nd("min", "replaced where it is larger than"),
-    "batch_scatter_update": _batch_scatter_update,
     "gather_nd": lambda self, indices, name=None: array.gather_nd(self, indices),
     "set_shape": Tensor.set_shape,
     "read_value_no_copy": lambda self: Tensor(reading.read(self)),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -13,11 +11,10 @@ from jax import lax
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, raw
-from ..values.types import Array, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
+from ..values.types import Array, DTypeLike, IntsLike, ShapeLike, TensorLike
 from . import array as _array
 from .table import (
     NUMBER,
-    REAL,
     axis_of,
     host,
     integers,
@@ -125,62 +122,6 @@ def _dynamic_stitch(which, *arrays, ranks):
     return jnp.take(rows, jnp.where(which < 0, len(rows), which), 0, mode="fill", fill_value=0)
 
 
-def _bins(nbins: TensorLike) -> int:
-    """How many bins are asked for."""
-    number = operator.index(static(nbins, "nbins")) if np.ndim(nbins) == 0 else 0
-    if number <= 0:
-        raise InvalidArgumentError(f"nbins should be a positive number, but got {nbins}")
-    return number
-
-
-@operation("values value_range")
-def histogram_fixed_width_bins(values, value_range, nbins: IntLike = 100, dtype: DTypeLike = "int32"):
-    """The number of each value's bin. The range is divided into equal bins; the outer two also take what lies outside.
-
-    int32 whatever `dtype` says, as in TensorFlow.
-
-    Raises:
-      InvalidArgumentError: `nbins` is not positive, or the range has no two ends.
-    """
-    if np.ndim(value_range) != 1 or len(value_range) < 2:
-        raise InvalidArgumentError(f"value_range must hold two numbers, got shape {np.shape(value_range)}")
-    nbins = _bins(nbins)
-    scaled = (values - value_range[0]) / (value_range[1] - value_range[0])
-    return jnp.clip(jnp.floor(nbins * scaled), 0, nbins - 1).astype("int32")
-
-
-def histogram_fixed_width(
-    values: TensorLike,
-    value_range: TensorLike,
-    nbins: IntLike = 100,
-    dtype: DTypeLike = "int32",
-    name: str | None = None,
-) -> Tensor:
-    """How many values lie in each of `nbins` equal bins that divide the range; the outer ones take the rest.
-
-    Raises:
-      InvalidArgumentError: `nbins` is not positive, the range does not ascend, or a value is nan (these two seen on the CPU).
-    """
-    ends, numbers = known(raw(value_range)), known(raw(values))
-    nbins = _bins(nbins)
-    if np.shape(value_range) != (2,):
-        raise InvalidArgumentError(f"value_range must hold two numbers, got shape {np.shape(value_range)}")
-    if ends is not None and not ends[0] < ends[1]:
-        raise InvalidArgumentError(f"value_range should satisfy value_range[0] < value_range[1], but got {ends}")
-    if numbers is not None and np.isnan(numbers).any():
-        raise InvalidArgumentError("histogram_fixed_width: values must not contain nan")
-    return _histogram_fixed_width(values, value_range, nbins, dtype)
-
-
-@operation("values value_range")
-def _histogram_fixed_width(values, value_range, nbins, dtype):
-    with jax.enable_x64(True):  # TensorFlow divides in double precision, which decides about values at the bins' edges
-        low, high = value_range.astype("float64")
-        places = (jnp.maximum(values.astype("float64"), low) - low) / ((high - low) / nbins)
-        bins = jnp.minimum(places, nbins - 1).astype("int32")
-    return jnp.bincount(bins.ravel(), length=nbins).astype(dtype)
-
-
 # ---- Blocks into the batch ---------------------------------------------------------------------------------
 
 
@@ -225,18 +166,3 @@ def batch_to_space(input, block_shape, crops):
     x = x.transpose(order).reshape(batch, *[a * b for a, b in zip(inner, sizes, strict=True)], *rest)
     cut = [slice(start, length - end) for (start, end), length in zip(crops, x.shape[1:], strict=False)]
     return x[(slice(None), *cut)]
-
-
-# ---- Order -------------------------------------------------------------------------------------------------
-
-
-@operation("x", REAL)
-def is_non_decreasing(x):
-    """Whether no element, of all in a row, is smaller than the one before it."""
-    return jnp.all(x.ravel()[1:] >= x.ravel()[:-1])
-
-
-@operation("x", REAL)
-def is_strictly_increasing(x):
-    """Whether each element, of all in a row, is larger than the one before it."""
-    return jnp.all(x.ravel()[1:] > x.ravel()[:-1])

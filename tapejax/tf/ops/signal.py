@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from ..values.connected import zero_gradient
 from ..values.dtypes import requested
@@ -83,14 +82,8 @@ def ifftshift(x: TensorLike, axes: AxisLike | None = None, name: str | None = No
 # ---- Cosine transforms -------------------------------------------------------------------------------------
 
 
-def _dct(x, kind, ortho):
-    from scipy import fft  # type: ignore[import-untyped]  # JAX needs SciPy, too
-
-    matrix = fft.dct(np.eye(x.shape[-1]), kind, norm="ortho" if ortho else None)
-    return jnp.matmul(x, jnp.asarray(matrix, x.dtype), precision="highest")
-
-
-def dct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Tensor:
+@operation("input", FLOAT)
+def dct(input, type=2, n: int | None = None, axis=-1, norm: str | None = None):
     """The discrete cosine transform of type 1, 2, 3 or 4 of the last axis.
 
     Args:
@@ -106,17 +99,16 @@ def dct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Ten
         raise NotImplementedError(f"axis must be -1, got {axis}: use tf.transpose around it")
     if norm not in (None, "ortho") or type not in (1, 2, 3, 4):
         raise ValueError(f"type must be 1 to 4, norm None or 'ortho': got {type} and {norm!r}")
-    array = raw(input)
-    require_kind("dct", array, FLOAT, "input")
-    if n is not None:
-        length = int(whole(n, "n"))
-        if length < 1:
-            raise ValueError(f"n should be a positive integer, got {n}")
-        array = raw(_array.getitem(array, (..., slice(0, length))))
-        array = raw(_array.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, length - array.shape[-1])]))
-    if type == 1 and (norm == "ortho" or array.shape[-1] < 2):
+    if n is not None and n < 1:
+        raise ValueError(f"n should be a positive integer, got {n}")
+    from scipy import fft  # type: ignore[import-untyped]  # JAX needs SciPy, too
+
+    x = input[..., :n]
+    length = n or x.shape[-1]
+    if type == 1 and (norm == "ortho" or length < 2):
         raise ValueError("type 1 has no orthonormal form, and needs two numbers at least")
-    return op(_dct, array, kind=type, ortho=norm == "ortho")
+    matrix = fft.dct(np.eye(length), type, norm=norm)[: x.shape[-1]]  # what is padded are zeros
+    return jnp.matmul(x, jnp.asarray(matrix, x.dtype), precision="highest")
 
 
 def idct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Tensor:
@@ -127,14 +119,10 @@ def idct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Te
 # ---- Windows -----------------------------------------------------------------------------------------------
 
 
-def _floating(dtype: DTypeLike) -> np.dtype:
+def _window(values: np.ndarray, dtype: DTypeLike) -> Tensor:
     if kind_of(requested(dtype)) != "f":
         raise ValueError(f"dtype must be a floating point type, got {dtype!r}")
-    return requested(dtype)
-
-
-def _window(values: np.ndarray, dtype: DTypeLike) -> Tensor:
-    return convert_to_tensor(values.astype(_floating(dtype)))
+    return convert_to_tensor(values.astype(requested(dtype)))
 
 
 def _raised_cosine(name: str, a: float, b: float) -> Callable[..., Tensor]:
@@ -150,53 +138,26 @@ def _raised_cosine(name: str, a: float, b: float) -> Callable[..., Tensor]:
 hann_window, hamming_window = _raised_cosine("Hann", 0.5, 0.5), _raised_cosine("Hamming", 0.54, 0.46)
 
 
-def _computed(fn: Callable, dtype: DTypeLike, *numbers: FloatLike, **static: float) -> Tensor:
-    """`fn` of numbers that may be tensors, with gradients: in single precision at least."""
-    wanted = _floating(dtype)
-    wide = np.dtype(np.float64 if wanted == np.float64 else np.float32)
-    return _array.cast(op(fn, *(raw(_array.cast(x, wide)) for x in numbers), **static), wanted)
-
-
-def _kaiser(beta, n):
-    root = jnp.asarray(np.sqrt(1 - np.linspace(-1, 1, n) ** 2) if n > 1 else np.ones(n), beta.dtype)
-    ratio = lax.bessel_i0e(beta * root) / lax.bessel_i0e(beta)
-    return ratio * jnp.exp(jnp.abs(beta) * (root - 1))  # i0 itself may be beyond the dtype
-
-
-def kaiser_window(
-    window_length: IntLike, beta: FloatLike = 12.0, dtype: DTypeLike = "float32", name: str | None = None
-) -> Tensor:
-    """A Kaiser window."""
-    return _computed(_kaiser, dtype, beta, n=int(whole(window_length)))
-
-
 # ---- Frames ------------------------------------------------------------------------------------------------
 
 
-def frame(signal: TensorLike, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1, name=None) -> Tensor:
+@operation("signal")
+@zero_gradient  # of no elements: JAX takes it for a constant
+def frame(signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1):
     """Parts of `frame_length` elements that begin every `frame_step` elements, along a new axis after `axis`.
 
     `pad_end` fills up frames that reach over the end with `pad_value`, instead of leaving them out.
     """
-    array = raw(signal)
-    length, step = int(whole(frame_length)), int(whole(frame_step))
-    axis = axis_of(axis, array.ndim)
+    x, length, step, axis = signal, frame_length, frame_step, axis_of(axis, signal.ndim)
     if step < 1:
         raise InvalidArgumentError(f"frame_step must be positive, got {step}")
     if pad_end:
-        count = -(-array.shape[axis] // step)
-        missing = max(0, length + step * (count - 1) - array.shape[axis])
-        widths = [(0, missing if i == axis else 0) for i in range(array.ndim)]
-        array = raw(_array.pad(array, widths, constant_values=pad_value))
+        count = -(-x.shape[axis] // step)
+        missing = max(0, length + step * (count - 1) - x.shape[axis])
+        x = jnp.pad(x, [(0, missing * (i == axis)) for i in range(x.ndim)], constant_values=pad_value)
     else:
-        count = max(0, 1 + (array.shape[axis] - length) // step)
-    return op(_frame, array, length=length, step=step, count=count, axis=axis)
-
-
-@zero_gradient  # of no elements: JAX takes it for a constant
-def _frame(x, length, step, count, axis):
-    places = np.arange(count)[:, None] * step + np.arange(length)
-    frames = jnp.take(x, places, axis)
+        count = max(0, 1 + (x.shape[axis] - length) // step)
+    frames = jnp.take(x, np.arange(count)[:, None] * step + np.arange(length), axis)
     return frames.reshape(*x.shape[:axis], count, length, *x.shape[axis + 1 :])  # of an empty axis, `take` is the axis
 
 
@@ -206,9 +167,9 @@ def overlap_and_add(signal, frame_step: IntLike):
     """One signal out of frames (..., frames, frame_length) that begin `frame_step` elements apart."""
     if signal.ndim < 2:
         raise ValueError(f"signal must have at least two axes, got shape {signal.shape}")
-    (count, length), step = signal.shape[-2:], int(whole(frame_step, "frame_step"))
-    places = np.arange(count)[:, None] * step + np.arange(length)
-    return jnp.zeros((*signal.shape[:-2], step * (count - 1) + length), signal.dtype).at[..., places].add(signal)
+    count, length = signal.shape[-2:]
+    places = np.arange(count)[:, None] * frame_step + np.arange(length)
+    return jnp.zeros((*signal.shape[:-2], frame_step * (count - 1) + length), signal.dtype).at[..., places].add(signal)
 
 
 def _fft_size(frame_length: int, fft_length: IntLike | None) -> int:
@@ -292,18 +253,14 @@ def linear_to_mel_weight_matrix(
     if not 0 <= low < high <= rate / 2:
         raise ValueError(f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 fails: {low}, {high}, {rate}")
 
-    return _computed(_mel_weights, dtype, lower_edge_hertz, upper_edge_hertz, rate=rate, bins=bins, mels=mels)
-
-
-def _mel_weights(low, high, rate, bins, mels):
     def mel(hertz):
-        return 1127 * jnp.log1p(hertz / 700)
+        return 1127 * np.log1p(hertz / 700)
 
-    centres = mel(jnp.linspace(0, rate / 2, bins, dtype=low.dtype)[1:])[:, None]
-    edges = jnp.linspace(mel(low), mel(high), mels + 2)
+    centres = mel(np.linspace(0, rate / 2, bins)[1:])[:, None]
+    edges = np.linspace(mel(low), mel(high), mels + 2)
     left, middle, right = edges[:-2], edges[1:-1], edges[2:]
-    weights = jnp.minimum((centres - left) / (middle - left), (right - centres) / (right - middle))
-    return jnp.pad(jnp.maximum(0, weights), [(1, 0), (0, 0)])
+    weights = np.minimum((centres - left) / (middle - left), (right - centres) / (right - middle))
+    return _window(np.pad(np.maximum(0, weights), [(1, 0), (0, 0)]), dtype)
 
 
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: TensorLike, name: str | None = None) -> Tensor:

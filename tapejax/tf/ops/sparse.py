@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from . import math as _math
 from .array import broadcast_to, gather, gather_nd, scatter_nd, stop_gradient, tensor_scatter_nd_add
 from .array import concat as _concat
 from .linalg import adjoint
-from .table import Sparse, axis_of, host, known, named, shape_of
+from .table import Sparse, axis_of, host, known, shape_of
 
 
 @nest.composite
@@ -61,14 +61,6 @@ class SparseTensor(Sparse):
     def dtype(self) -> DType:
         """The values' dtype."""
         return self.values.dtype
-
-    @classmethod
-    def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
-        """Of what has `indices`, `values` and a `dense_shape`. Raises TypeError for anything else."""
-        if not isinstance(sparse_tensor_value, (SparseTensor, SparseTensorValue)):
-            raise TypeError(f"a SparseTensor or a SparseTensorValue is needed, got {sparse_tensor_value!r}")
-        given = sparse_tensor_value
-        return cls(given.indices, given.values, given.dense_shape)
 
     def get_shape(self) -> TensorShape:
         """The shape."""
@@ -111,14 +103,6 @@ class SparseTensor(Sparse):
 
     def __repr__(self) -> str:
         return f"SparseTensor(indices={self.indices!s}, values={self.values!s}, dense_shape={self.dense_shape!s})"
-
-
-class SparseTensorValue(NamedTuple):
-    """What a SparseTensor is made of, as version 1 hands it over."""
-
-    indices: TensorLike
-    values: TensorLike
-    dense_shape: ShapeLike
 
 
 def _indices(x: TensorLike) -> Tensor:
@@ -192,7 +176,6 @@ def sparse_dense_matmul(
       TypeError: neither is sparse.
       ValueError, InvalidArgumentError: they are no matrices, or their shapes or dtypes do not fit.
     """
-    sp_a, b = (SparseTensor.from_value(x) if isinstance(x, SparseTensorValue) else x for x in (sp_a, b))
     if not isinstance(sp_a, SparseTensor) and not isinstance(b, SparseTensor):
         raise TypeError(f"one of the matrices must be a SparseTensor, got {type(sp_a)} and {type(b)}")
     if not isinstance(sp_a, SparseTensor):  # (a b)^H = b^H a^H
@@ -267,20 +250,8 @@ def retain(sp_input: SparseTensor, to_retain: TensorLike) -> SparseTensor:
     kept = host(to_retain, "to_retain")
     if kept.shape != tuple(sp_input.values.shape):
         raise ValueError(f"there are {sp_input.values.shape} values, to_retain is for {kept.shape}")
-    return _chosen(sp_input, np.flatnonzero(kept))
-
-
-def _chosen(x: SparseTensor, which: np.ndarray) -> SparseTensor:
-    return SparseTensor(gather(x.indices, which), gather(x.values, which), x._sizes)
-
-
-def slice(sp_input: SparseTensor, start: IntsLike, size: IntsLike, name: str | None = None) -> SparseTensor:  # noqa: A001
-    """The part of `size` from `start` on, as far as there is any. The indices must be known."""
-    first, extent = host(start, "start"), host(size, "size")
-    sizes = np.clip(extent, 0, np.maximum(np.array(sp_input._sizes) - first, 0))
-    places = host(sp_input.indices, "the indices of tf.sparse.slice")
-    part = _chosen(sp_input, np.flatnonzero(((places >= first) & (places < first + sizes)).all(1)))
-    return SparseTensor(op(jnp.subtract, part.indices, _indices(first)), part.values, sizes)
+    which = np.flatnonzero(kept)
+    return SparseTensor(gather(sp_input.indices, which), gather(sp_input.values, which), sp_input._sizes)
 
 
 def concat(
@@ -375,29 +346,3 @@ def eye(
     sizes = int(num_rows), int(num_rows if num_columns is None else num_columns)
     places = np.repeat(np.arange(min(sizes))[:, None], 2, axis=1)
     return SparseTensor(places, jnp.ones(min(sizes), requested(as_dtype(dtype))), sizes)
-
-
-def _segment(how: str) -> Callable[..., Tensor]:
-    reduce = getattr(_math, f"unsorted_segment_{how}")
-
-    def public(
-        data: TensorLike,
-        indices: TensorLike,
-        segment_ids: TensorLike,
-        num_segments: IntLike | None = None,
-        sparse_gradient: bool = False,
-        name: str | None = None,
-    ) -> Tensor:
-        ids = host(segment_ids, "segment_ids") if num_segments is None else known(raw(segment_ids))
-        if ids is not None and (np.diff(ids) < 0).any():
-            raise InvalidArgumentError(f"sparse.segment_{how}: segment_ids are not increasing: {ids.tolist()}")
-        if ids is not None and num_segments is None:
-            num_segments = int(ids[-1]) + 1 if ids.size else 0
-        rows = gather(data, convert_to_tensor(indices, dtype_hint="int32"))
-        return reduce(rows, convert_to_tensor(segment_ids, dtype_hint="int32"), num_segments)
-
-    doc = f"`tf.math.unsorted_segment_{how}` of the rows of `data` at `indices`; the ids must be sorted."
-    return named(public, f"segment_{how}", doc)
-
-
-segment_sum, segment_mean, segment_sqrt_n = map(_segment, ("sum", "mean", "sqrt_n"))

@@ -46,7 +46,7 @@ _KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "float
 # What a tensor is converted to that an operation does not take: the first of these that it does.
 _CASTS = ("float32", "int32", "uint8", "complex64", "bool")
 _DTYPE_ARGUMENTS = {"dtype", "out_type", "output_type", "index_type"}
-_WHOLE_ARGUMENTS = {"axis", "block_size", "num_lower", "num_upper"}
+_WHOLE_ARGUMENTS = set("axis block_size frame_length frame_step k n num_lower num_upper perm repeats".split())
 # Of an operation of one tensor this many different options are found without a look at each.
 CACHED_OPTIONS = 64
 _HOST_DTYPES = {int: np.int32, float: np.float32, bool: np.bool_}
@@ -218,7 +218,7 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
 
     Args:
       tensors: the names of the parameters that are tensors; the others are static. They come first in the signature.
-      kinds: the kinds of dtype that the first tensor may have.
+      kinds: the kinds of dtype that the first tensor may have; of tensors that need not agree, a word for each, or for the first.
       agree: whether the tensors must be of one dtype.
 
     The public function has one parameter more, `name`, which is accepted and ignored, as everywhere.
@@ -253,7 +253,8 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
             if agree or count == 1:
                 return run(fn, fn.__name__, arrays, kinds, names, **options)
             arrays = [raw(array) for array in arrays]
-            require_kind(fn.__name__, arrays[0], kinds, names[0])
+            for array, own, argument in zip(arrays, kinds.split(), names, strict=False):
+                require_kind(fn.__name__, array, own, argument)
             return op(fn, *arrays, **options)
 
         public = functools.wraps(fn)(public)

@@ -222,24 +222,6 @@ class TensorArray:
             changed._put(index, row)
         return changed
 
-    def split(self, value: TensorLike, lengths: IntsLike, name: str | None = None) -> TensorArray:
-        """The array filled with parts of `value`, of the given lengths along its first axis.
-
-        Raises:
-          InvalidArgumentError: the lengths do not add up, or are not as many as there are elements.
-        """
-        rows, sizes = convert_to_tensor(value, dtype_hint=self.dtype), host(lengths, "lengths")
-        if sizes.ndim != 1:
-            raise InvalidArgumentError(f"Expected lengths to be a vector, received shape: {sizes.shape}")
-        if not rows._array.ndim:
-            raise InvalidArgumentError("Expected value to be at least a vector, but received a scalar")
-        if (total := int(sizes.sum())) != rows._array.shape[0]:
-            raise InvalidArgumentError(f"Expected sum of lengths to be values.shape[0]: got {total} and {rows.shape}")
-        if len(sizes) != len(self) and not self._dynamic:
-            counts = f"({len(self)} vs. {len(sizes)})"
-            raise InvalidArgumentError(f"TensorArray's size is not equal to the size of lengths {counts}, and is fixed")
-        return self._refilled(array.split(rows, sizes.tolist()))
-
     def _refilled(self, items: Sequence[Tensor]) -> TensorArray:
         changed = self._changing()
         changed._items, changed._rows = list(items), None

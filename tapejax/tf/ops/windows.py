@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -13,14 +12,14 @@ from jax import lax
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.tensor import Tensor, op, raw
-from ..values.types import Array, DTypeLike, IntsLike, PaddingLike, TensorLike
+from ..values.types import Array, DTypeLike, IntsLike, TensorLike
 from . import array as _array
 from . import math as _math
 from . import nn
 from . import random as _random
 from .image import _extract_patches
 from .sparse import SparseTensor
-from .table import REAL, integers, known, operation, require_kind, static, whole
+from .table import REAL, integers, operation, require_kind, static, whole
 
 # ---- Windows -----------------------------------------------------------------------------------------------
 
@@ -90,34 +89,6 @@ def local_response_normalization(input, depth_radius=5, bias=1, alpha=1, beta=0.
 
 lrn = local_response_normalization
 
-# ---- Convolutions by other names ---------------------------------------------------------------------------
-
-
-def atrous_conv2d(
-    value: TensorLike, filters: TensorLike, rate: IntsLike, padding: PaddingLike, name: str | None = None
-) -> Tensor:
-    """`conv2d` with ``dilations=rate``."""
-    return nn.conv2d(value, filters, 1, padding, dilations=rate)
-
-
-def atrous_conv2d_transpose(value: TensorLike, filters: TensorLike, output_shape, rate, padding, name=None) -> Tensor:
-    """`conv2d_transpose` with ``dilations=rate``: filters are (height, width, channels out, channels in)."""
-    return nn.conv2d_transpose(value, filters, output_shape, 1, padding, dilations=rate)
-
-
-_TRANSPOSED: dict[int, Callable] = {3: nn.conv1d_transpose, 4: nn.conv2d_transpose, 5: nn.conv3d_transpose}
-
-
-def conv_transpose(
-    input, filters, output_shape, strides, padding="SAME", data_format=None, dilations=None, name=None
-) -> Tensor:
-    """`conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`, as the filters have axes."""
-    rank = raw(filters).ndim
-    if rank not in _TRANSPOSED:
-        raise ValueError(f"filters must have 3, 4 or 5 axes, got {rank}")
-    return _TRANSPOSED[rank](input, filters, output_shape, strides, padding, data_format, dilations)
-
-
 # ---- Losses ------------------------------------------------------------------------------------------------
 
 
@@ -160,61 +131,30 @@ def ctc_loss(
     """The loss of connectionist temporal classification, one for each sequence, by Optax.
 
     Args:
-      labels: integers, (batch, longest label), or a sparse tensor of that shape, with which `label_length` is not looked at.
+      labels: integers, (batch, longest label).
       logits: (time, batch, classes), or (batch, time, classes) unless `logits_time_major`.
       label_length, logit_length: how much of each row counts.
       unique: taken for TensorFlow's sake.
-      blank_index: the class of the blank, by default 0; negative ones count from the end. Must be given with sparse labels.
+      blank_index: the class of the blank, by default 0; negative ones count from the end.
 
     Raises:
       ImportError: Optax is not installed.
-      InvalidArgumentError: a row of sparse labels is empty or longer than there is time for, or a label is not a class or the
-        blank (seen on the CPU).
+      TypeError: the labels are a sparse tensor.
     """
-    if (sparse := isinstance(labels, SparseTensor)) and blank_index is None:
-        raise ValueError("blank_index must be given where the labels are a SparseTensor")
+    if isinstance(labels, SparseTensor):
+        raise TypeError("ctc_loss: labels must be dense, with label_length: give tf.sparse.to_dense(labels)")
     scores = raw(logits)
     require_kind("ctc_loss", scores, "S", "logits")
     if logits_time_major:
         scores = raw(_array.transpose(scores, [1, 0, 2]))
     blank = int(whole(blank_index or 0)) % scores.shape[-1]
-    if sparse:
-        labels, label_length = _dense_labels(labels, logit_length, blank, scores)
     try:
         import optax  # noqa: F401
     except ImportError as error:
         raise extra_missing("tf.nn.ctc_loss", "Optax", "port") from error
     lengths = (label_length, "label_length"), (logit_length, "logit_length")
     given = scores, *(integers("ctc_loss", x, argument) for x, argument in ((labels, "labels"), *lengths))
-    loss = op(_ctc_loss, *given, blank=blank)
-    return op(_without_time, loss, *given) if sparse else loss
-
-
-def _dense_labels(labels: SparseTensor, time: TensorLike, blank: int, scores: Array) -> tuple[Tensor, Tensor]:
-    """Labels in the rows of a matrix, in their order, and how many there are in each."""
-    dense, length = op(_rows_of_labels, labels.indices, labels.values, sizes=(scores.shape[0], labels.shape[1]))
-    values, lengths, times = (known(raw(x)) for x in (labels.values, length, time))
-    if values is not None and lengths is not None and times is not None:
-        if not ((values >= 0) & (values < scores.shape[-1]) & (values != blank)).all():
-            raise InvalidArgumentError(f"ctc_loss: labels must be classes other than the blank, got {values}")
-        if not ((lengths > 0) & (lengths <= times)).all():
-            raise InvalidArgumentError(f"ctc_loss: there are {lengths} labels, there must be 1 to {times}")
-    return dense, length
-
-
-def _rows_of_labels(places, values, sizes):
-    rows = places[:, 0]
-    length = jax.ops.segment_sum(jnp.ones_like(rows), rows, sizes[0])
-    first = jnp.cumsum(length) - length
-    return jnp.zeros(sizes, values.dtype).at[rows, jnp.arange(len(rows)) - first[rows]].set(values), length
-
-
-def _without_time(loss, logits, labels, label_length, logit_length):
-    """The loss, where between equal labels there is no time for a blank: infinite, and as if nothing had been likely."""
-    place = jnp.arange(1, labels.shape[1])
-    repeated = jnp.sum((place < label_length[:, None]) & (labels[:, 1:] == labels[:, :-1]), 1)
-    total = jnp.where(jnp.arange(logits.shape[1]) < logit_length[:, None], jax.nn.logsumexp(logits, -1), 0).sum(1)
-    return jnp.where(label_length + repeated > logit_length, jnp.inf + total, loss)
+    return op(_ctc_loss, *given, blank=blank)
 
 
 def _ctc_loss(logits, labels, label_length, logit_length, blank):
@@ -234,6 +174,3 @@ def _ctc_loss(logits, labels, label_length, logit_length, blank):
 def stateless_dropout(x: TensorLike, rate, seed: TensorLike, rng_alg=None, noise_shape=None, name=None) -> Tensor:
     """As `dropout`, but the same `seed`, two integers, always drops the same elements."""
     return nn.dropout(x, rate, noise_shape, _random.Fixed(seed))  # type: ignore[arg-type]
-
-
-general_dropout = nn.general_dropout

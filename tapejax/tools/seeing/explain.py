@@ -19,6 +19,7 @@ import numpy as np
 from ...jaxprs.dependence import is_inexact
 from ...places import Line, Place, line_of
 from ...tape import active
+from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import pullback
 from ...tape.pullback import PullbackOp
@@ -31,7 +32,7 @@ from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
-from .listing import Names, Variables, name_of
+from .listing import Names, Variables, loops, name_of
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward, BackwardStep
@@ -88,7 +89,7 @@ class SourceReport(NamedTuple):
         width, wide = (max((len(str(step[i])) for step in self.path), default=0) for i in (0, 1))
         for step in self.folded():
             if isinstance(step, str):
-                lines.append(f"     {step}")
+                lines.append(f"     {step}: .path has them")
                 continue
             where = f"   {step.line}  {step.line.text}" if step.line else ""
             lines.append(f"  -> {step.operation.ljust(width)}  {step.value.ljust(wide)}{where}".rstrip())
@@ -96,10 +97,20 @@ class SourceReport(NamedTuple):
         return "\n".join(lines)
 
     def folded(self) -> Sequence[PathStep | str]:
-        """The path; where it is long its beginning and end, with what lies between."""
-        path = self.path
-        between = f"… {len(path) - FIRST - LAST} more: .path has them"
-        return path if len(path) <= STEPS else [*path[:FIRST], between, *path[-LAST:]]
+        """The path; where it is long one round of each loop, or else its beginning and end, with what lies between."""
+        path, shown, start = self.path, list[PathStep | str](), 0
+        if len(path) <= STEPS:
+            return path
+        for loop in loops([(step.operation, step.line, step.value.partition(": ")[2]) for step in path]):
+            these = "this operation" if loop.period == 1 else f"these {loop.period} operations"
+            last = path[loop.stop - 1].value.partition(": ")[0]
+            between = f"× {loop.rounds} rounds of {these}, the last gives {last}"
+            shown += [*path[start : loop.first + loop.period], between]
+            start = loop.stop
+        shown += path[start:]
+        if len(shown) <= STEPS:
+            return shown
+        return *path[:FIRST], f"… {len(path) - FIRST - LAST} more", *path[-LAST:]
 
 
 _EMPTY = (
@@ -108,23 +119,26 @@ _EMPTY = (
 )
 
 
+_GRADIENT, _JVP = "The gradient of {} with respect to", "The jvp of {}, as it depends on"
+
+
 class Explanation(Rows[SourceReport]):
     """A `SourceReport` for each source, in the order in which a gradient has them: print it, iterate, or index."""
 
-    def __init__(self, reports: Sequence[SourceReport], target: str):
+    def __init__(self, reports: Sequence[SourceReport], target: str, heading: str = _GRADIENT):
         super().__init__(reports)
-        self.target = target
+        self.target, self._heading = target, heading
 
     def __str__(self) -> str:
-        heading = f"The gradient of {self.target} with respect to"
-        return "\n".join([heading, *(map(str, self.rows) if self else [_EMPTY])])
+        return "\n".join([self._heading.format(self.target), *(map(str, self.rows) if self else [_EMPTY])])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         texts = map(_html, self.rows) if self else [_EMPTY]
         blocks = "".join(f'<div style="margin:4px 0 4px 1em">{text}</div>' for text in texts)
-        return page(f"<div>The gradient of <b>{html.escape(self.target)}</b> with respect to</div>{blocks}")
+        heading = self._heading.format(f"<b>{html.escape(self.target)}</b>")
+        return page(f"<div>{heading}</div>{blocks}")
 
 
 _BADGE = "border:1px solid rgba(128,128,128,.5);border-radius:3px;padding:0 4px"
@@ -152,13 +166,13 @@ def _html(report: SourceReport) -> str:
 
 
 def explain(
-    tape: GradientTape,
+    tape: GradientTape | ForwardAccumulator,
     target: Nest,
     sources: Nest,
     spaces: Sequence[dict],
     places: Sequence[Place],
 ) -> Explanation:
-    """What `explain` of a tape returns; `spaces` are the user's variables, `places` where his code is that
+    """What `explain` of a tape or an accumulator returns; `spaces` are the user's variables, `places` where his code is that
     asks."""
     ends, starts = _leaves(target, targets_of), _leaves(sources, sources_of)
     recording = None if tape._recording is None else active.continuation_of(tape._recording)
@@ -168,8 +182,11 @@ def explain(
         called = [_is_number(leaf) and number_name(leaf.array, values) or names.of(leaf.array) for leaf in ends]
         of = called[0] if len(called) == 1 else f"the sum of {', '.join(called[:6])}{' ...' if len(called) > 6 else ''}"
         if recording is not None:
-            case = _Case(tape, recording, names, spaces, values, places, ends)
-            return Explanation(case.noted([case.report(leaf, i) for i, leaf in enumerate(starts)], of), of)
+            backward = tape if isinstance(tape, GradientTape) else None
+            case = _Case(backward, recording, names, spaces, values, places, ends)
+            reports = case.noted([case.report(leaf, i) for i, leaf in enumerate(starts)], of)
+            return Explanation(reports, of, _GRADIENT if backward else _JVP)
+        assert isinstance(tape, GradientTape), "an accumulator always has its recording"
         missing = (
             reason("used up", At("gradient", line_of(tape._used))) if tape._used is not None else reason("not recorded")
         )
@@ -201,7 +218,7 @@ class _Case:
 
     def __init__(
         self,
-        tape: GradientTape,
+        tape: GradientTape | None,  # None for an accumulator: numbers take a backward pass
         recording: Recording,
         names: Names,
         spaces: Sequence[dict],
@@ -229,7 +246,7 @@ class _Case:
         numbered, (found, needed) = query.numbered, query.relevant()
         used = {x for position, *_ in found for x in numbered.entries[position][1]}.union(numbered.targets)
         if any(x in needed and x in used for x in numbered.sources):
-            if refused := self._refused(found, source, name):
+            if self.tape is not None and (refused := self._refused(self.tape, found, source, name)):
                 return SourceReport(name, source.value, False, (), tuple(refused))
             self._connected.append((position, source, text, found))
             return SourceReport(name, source.value, True, self._path(targets, graph.arrays, found))
@@ -246,18 +263,18 @@ class _Case:
             return reports
         targets = [leaf.array for leaf in self.ends]
         starts = [source for _, source, _, _ in self._connected]
-        numbers = GradientNumbers(self.tape, self.ends, starts, self.spaces)
+        numbers = None if self.tape is None else GradientNumbers(self.tape, self.ends, starts, self.spaces)
         for i, (position, _, text, found) in enumerate(self._connected):
             notes = [
                 *text.graph.watched_late(targets, connected=True),
                 *text.another(),
                 *text.broadcast(found),
                 *text.graph.squashed(found),
-                *(note for target in targets for note in text.part(target, numbers.gradients[i])),
-                *numbers.zero(i, text.graph, found, of),
+                *(note for target in targets for note in text.part(target, numbers and numbers.gradients[i])),
+                *(numbers.zero(i, text.graph, found, of) if numbers else ()),
             ]
             path = reports[position].path
-            if (culprit := numbers.not_finite(i)) is not None:
+            if numbers and (culprit := numbers.not_finite(i)) is not None:
                 notes.append(culprit[0])
                 path = self._through(culprit[1], targets, text.graph.arrays, found) or path
             reports[position] = reports[position]._replace(reasons=tuple(notes), path=path)
@@ -293,7 +310,7 @@ class _Case:
             best.append(entry)
         return tuple([PathStep(name_of(e), ", ".join(map(self.names.typed, e.outputs)), e.line) for e in best[::-1]])
 
-    def _refused(self, found: Sequence[Relevant], source: Leaf, name: str) -> list[Reason]:
+    def _refused(self, tape: GradientTape, found: Sequence[Relevant], source: Leaf, name: str) -> list[Reason]:
         """Operations on the way that cannot be differentiated, or whose gradient function of the user's returns None."""
         for position, active_ins, active_outs, perturbed in reversed(found):
             entry = self.entries[position]
@@ -309,7 +326,7 @@ class _Case:
         by_python = [entry for entry in entries if entry.op.runs_python]
         if not by_python:
             return []
-        walk = Backward(self.tape, [leaf.value for leaf in self.ends], [source.value], None, self.spaces)
+        walk = Backward(tape, [leaf.value for leaf in self.ends], [source.value], None, self.spaces)
         passed: list[BackwardStep] = []  # only running these tells
         try:
             passed += walk

@@ -299,12 +299,26 @@ class Graph:
         made, called = at(self.made.get(id(target))), self.names.of(target)
         if isinstance(self.source.value, Variable) and id(self.source.value) not in self.recording.variables:
             return reason("unrelated: not read", made, name=self.name, target=called)
+        if (changed := self._changed_in_library(target)) is not None:
+            return changed
         ends = ", ".join([self.names.of(x) for x, _ in self.leaves(target)][:6])
         ends = f"; it was computed from {ends}" if ends else ""
         if self.unexplained(target):
             of = "constants that no operation on the tape made: from NumPy, Python or elsewhere"
             ends += f" (c0 and the like are {of})"
         return reason("unrelated", made, name=self.name, target=called, ends=ends)
+
+    def _changed_in_library(self, target: Array) -> Reason | None:
+        """A variable of another library, which is known by the array in it, after it was given another."""
+        source = self.source
+        if not is_variable(source.value) or id(source.value) in self.recording.variables:
+            return None
+        for x, position in self.leaves(target):
+            same = x.shape == source.array.shape and x.dtype == source.array.dtype and self.names.name(x) is None
+            if same and id(x) not in self.made and id(x) not in self.watched and position < len(self.entries):
+                values = {"name": self.name, "code": as_code(self.name), "seen": self.names.of(x)}
+                return reason("replaced: in a library", at(self.entries[position]), **values)
+        return None
 
 
 def given_at(mark: Mark) -> list[Array | None]:

@@ -6,6 +6,7 @@ is, and what the user calls the values, is looked up when the table is shown.
 
 from __future__ import annotations
 
+import bisect
 import dis
 import functools
 import html
@@ -13,7 +14,7 @@ import itertools
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -38,6 +39,8 @@ from .tables import in_columns
 
 # Tables longer than this show their beginning and their end.
 ROWS, FIRST, LAST = 60, 40, 15
+# Longer than this, a loop is shown by one round, if that hides so many rows; so many lengths of a round are tried.
+UNFOLDED, HIDDEN, PERIODS = 30, 12, 16
 # In HTML what is between is folded into groups, as many as a browser opens without a pause.
 GROUP, GROUPS = 100, 6
 # How far into containers and objects names are looked for, and how many objects in all.
@@ -407,10 +410,67 @@ class Row(NamedTuple):
     line: Line | None
 
 
-def first_and_last(count: int) -> tuple[range, range, range]:
-    """Of so many rows the numbers of those that are shown first, of those that are hidden then, and of the last."""
-    first, last = (FIRST, count - LAST) if count > ROWS else (count, count)
-    return range(first), range(first, last), range(last, count)
+class Hidden(NamedTuple):
+    """Rows that are not shown: what stands in their place, and those that a reader may unfold."""
+
+    mark: str
+    text: str
+    positions: range
+    loop: bool = False
+
+    @classmethod
+    def between(cls, start: int, stop: int) -> Hidden:
+        return cls("…", f"{stop - start} more: tape[{start}] to tape[{stop - 1}]", range(start, stop))
+
+
+class Loop(NamedTuple):
+    """Entries that go in circles: the first, how many one round has, and how many rounds there are."""
+
+    first: int
+    period: int
+    rounds: int
+
+    @property
+    def stop(self) -> int:
+        return self.first + self.period * self.rounds
+
+    def hidden(self) -> Hidden:
+        """All rounds but the first."""
+        last = "" if self.period == 1 else f" to tape[{self.first + self.period - 1}]"
+        text = f"{self.rounds} rounds like tape[{self.first}]{last}, up to tape[{self.stop - 1}]"
+        return Hidden(f"×{self.rounds}", text, range(self.stop - self.period, self.stop), loop=True)
+
+
+def _loops(entries: Sequence[Entry], active: set[int]) -> Iterator[Loop]:
+    """The longest loops: the same instructions of the user's, over and over, with results of the same types."""
+    types = (tuple(map(type_of, entry.outputs)) for entry in entries)
+    pairs = enumerate(zip(entries, types, strict=True))
+    return loops([(name_of(entry), entry.where, kinds, i in active) for i, (entry, kinds) in pairs])
+
+
+def loops(keys: Sequence[Hashable]) -> Iterator[Loop]:
+    """The longest repetitions among `keys`, if they hide enough of them."""
+    later: dict[Hashable, list[int]] = {}  # where each comes again
+    for position, key in enumerate(keys):
+        later.setdefault(key, []).append(position)
+    start = 0
+    while start < len(keys):
+        again = later[keys[start]]
+        next_ones = again[bisect.bisect(again, start) :][:PERIODS]
+        best = max((_rounds(keys, start, stop - start) for stop in next_ones), default=None, key=lambda loop: loop.stop)
+        if best is not None and best.stop - start - best.period >= HIDDEN and best.rounds > 2:
+            yield best
+            start = best.stop
+        else:
+            start += 1
+
+
+def _rounds(keys: Sequence[Hashable], first: int, period: int) -> Loop:
+    """How often `period` entries repeat."""
+    stop = first + period
+    while keys[first : first + period] == keys[stop : stop + period]:
+        stop += period
+    return Loop(first, period, (stop - first) // period)
 
 
 class Table:
@@ -423,6 +483,19 @@ class Table:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def parts(self) -> list[int | Hidden]:
+        """What is shown of it: rows by their position, and what is hidden between them."""
+        parts: list[int | Hidden] = []
+        at = 0
+        for loop in _loops(self._entries, self._active) if len(self) > UNFOLDED else ():
+            parts += [*range(at, loop.first + loop.period), loop.hidden()]
+            at = loop.stop
+        parts += range(at, len(self))
+        if len(parts) <= ROWS:
+            return parts
+        start, stop = (part if isinstance(part, int) else part.positions[0] for part in (parts[FIRST], parts[-LAST]))
+        return [*parts[:FIRST], Hidden.between(start, stop), *parts[-LAST:]]
 
     def __getitem__(self, position: int) -> Row:
         entry, names = self._entries[position], self.names
@@ -483,27 +556,21 @@ def text_table(tape: GradientTape, recording: Recording | None, spaces: Sequence
         return heading(tape, None)
     names = Names(recording, spaces)
     table = Table(recording, names)
-    first, hidden, last = first_and_last(len(table))
-    cells = [("#", "", "value", "operation", "inputs", "line"), *map(_text_cells, map(table.__getitem__, first))]
-    if hidden:
-        cells.append(("…", "", "…", "…", "…", _more(hidden)))
-    cells += map(_text_cells, map(table.__getitem__, last))
+    cells = [("#", "", "value", "operation", "inputs", "line")]
+    for part in table.parts():
+        if isinstance(part, Hidden):
+            cells.append((part.mark, "", "…", "…", "…", part.text))
+            continue
+        row = table[part]
+        line = f"{row.line}  {row.line.text}" if row.line else ""
+        texts = (cut(row.value, 44), row.operation, cut(row.inputs, 60), cut(line, 64))
+        cells.append((str(row.number), "∂" if row.carries else "", *texts))
     carries = max(len(mark) for _, mark, *_ in cells)
     lines = in_columns([(f"{number} {mark.ljust(carries)}", *rest) for number, mark, *rest in cells], "><<<<")
     if sys.stdout.isatty():  # a row is a row there
         lines = [cut(line, shutil.get_terminal_size().columns) for line in lines]
     legend = ["∂: carries gradient to what the tape watches"] if carries else []
     return "\n".join([heading(tape, recording, names), *lines, *legend])
-
-
-def _text_cells(row: Row) -> tuple[str, ...]:
-    line = f"{row.line}  {row.line.text}" if row.line else ""
-    texts = (cut(row.value, 44), row.operation, cut(row.inputs, 60), cut(line, 64))
-    return str(row.number), "∂" if row.carries else "", *texts
-
-
-def _more(hidden: range) -> str:
-    return f"{len(hidden)} more: tape[{hidden[0]}] to tape[{hidden[-1]}]"
 
 
 # A notebook that its reader has not run yet is not trusted: its <style> is dropped, and inline styles stay. So the
@@ -515,15 +582,24 @@ def html_table(tape: GradientTape, recording: Recording | None, spaces: Sequence
     names = Names(recording, spaces)
     table = Table(recording, names)
     body = f"<div>{bold(heading(tape, recording, names))}</div>"
-    first, hidden, last = first_and_last(len(table))
-    body += _html_rows(table, first, head=True)
-    for i in range(0, len(hidden), GROUP):
+    for i, (_, run) in enumerate(itertools.groupby(table.parts(), type)):
+        parts = list(run)
+        rows = [part for part in parts if isinstance(part, int)]
+        body += _html_rows(table, rows, head=i == 0) if rows else ""
+        body += "".join(_html_hidden(table, part) for part in parts if isinstance(part, Hidden))
+    return page(body + _LEGEND)
+
+
+def _html_hidden(table: Table, hidden: Hidden) -> str:
+    """Rows to be unfolded: of a loop its last round."""
+    body, positions = "", hidden.positions
+    for i in range(0, len(positions), GROUP):
         if i == GROUP * GROUPS:
-            body += f"<div>{faint(f'… {_more(hidden[i:])}')}</div>"
-            break
-        part = hidden[i : i + GROUP]
-        body += f"<details><summary>operations {part[0]} to {part[-1]}</summary>{_html_rows(table, part)}</details>"
-    return page(body + (_html_rows(table, last) if last else "") + _LEGEND)
+            return body + f"<div>{faint(f'… {Hidden.between(positions[i], positions.stop).text}')}</div>"
+        part = positions[i : i + GROUP]
+        summary = f"{hidden.mark} {hidden.text}" if hidden.loop else f"operations {part[0]} to {part[-1]}"
+        body += f"<details><summary>{summary}</summary>{_html_rows(table, part)}</details>"
+    return body
 
 
 _LEGEND = f"<div>{bold('∂', ORANGE)} {faint('carries gradient to what the tape watches')}</div>"

@@ -553,7 +553,7 @@ def dtype_text(dtype: DTypeLike) -> str:
     return "jnp.bool_" if name == "bool" else f"jnp.{name}" if hasattr(jnp, name) else f"np.dtype({name!r})"
 
 
-def number(x: Number) -> str:
+def number(x: Number | np.ndarray) -> str:
     """A Python number, or one element of an array, as code."""
     found = np.asarray(x)
     if found.dtype.kind in "biu":

@@ -184,9 +184,12 @@ class Backward:
 
     def _parts(self) -> tuple[list[BackwardStep], int, list[BackwardStep]]:
         """The steps that are shown first, how many are left out then, and those that are shown last."""
-        first, hidden, last = listing.first_and_last(len(self))
+        count = len(self)
+        shown = listing.FIRST if count > listing.ROWS else count
         walk = iter(self)
-        return list(itertools.islice(walk, len(first))), len(hidden), list(deque(walk, len(last)))
+        first = list(itertools.islice(walk, shown))
+        last = deque(walk, listing.LAST)
+        return first, count - len(first) - len(last), list(last)
 
     def __str__(self) -> str:
         first, left_out, last = self._parts()

@@ -14,6 +14,7 @@ import jax
 from ...jaxprs.dependence import is_inexact
 from ...jaxprs.types import JaxProgram, Value, Values
 from ...tape import active
+from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
 from ...tape.query import Query, in_recorded_types
 from ...tape.recording import Entry
@@ -373,6 +374,35 @@ class Seen(GradientTape):
         steps.check_numerics(walk, [leaf.array for leaf in targets_of(target).leaves])
 
 
+class SeenAccumulator(ForwardAccumulator):
+    """What `ForwardAccumulator` is given."""
+
+    @in_recorded_types
+    def explain(self, primals: Nest) -> Any:
+        """Says why `jvp` of `primals` is what it is: along which path it comes from each primal, or why it is None.
+
+        Args:
+          primals: as for `jvp`: a tensor or array that the block computed, or a structure of them.
+
+        Returns:
+          An `Explanation`, as of `GradientTape.explain`, with a report for each primal of the accumulator's.
+
+        Raises:
+          TypeError: `primals` holds something that is no tensor.
+
+        >>> import tapejax as tf
+        >>> x = tf.constant(2.5)
+        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
+        ...     y = tf.round(x) * 3.0
+        >>> print(acc.jvp(y), acc.explain(y)[0].kinds)
+        None ('no derivative',)
+        """
+        from . import explain, listing
+
+        sources = [leaf.value for leaf in self._sources.leaves]
+        return explain.explain(self, primals, sources, listing.namespaces(), listing.places())
+
+
 def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:
     """Runs the program forward, from other values of its sources; other inputs have their recorded values."""
     env: dict[int, Value] = dict(enumerate(values))
@@ -394,3 +424,4 @@ def _extend(kind: type, methods: type) -> None:
 
 
 _extend(GradientTape, Seen)
+_extend(ForwardAccumulator, SeenAccumulator)

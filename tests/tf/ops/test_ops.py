@@ -500,17 +500,28 @@ def test_options_that_are_equal_but_of_other_types_are_told_apart():
             tf.sort(x, 0, "UP")
 
 
-def test_stateless_dropout_is_what_general_dropout_makes_of_the_same_numbers():
-    x, seed = tf.random.normal([4, 5]), [3, 7]
-    draw = lambda shape, dtype: tf.random.stateless_uniform(shape, seed, dtype=dtype)  # noqa: E731
-    for noise_shape in (None, [4, 1]):
-        one = tf.nn.experimental.stateless_dropout(x, 0.4, seed, noise_shape=noise_shape)
-        np.testing.assert_array_equal(one, tf.nn.experimental.general_dropout(x, 0.4, draw, noise_shape))
-
-
 def test_options_that_are_always_new_are_not_kept():
     x = tf.constant([1, 2, 3])
     for depth in range(300):
         tf.one_hot(x, depth)
     held = [known for known in cache._caches if known.size == CACHED_OPTIONS]
     assert max(map(len, held)) > 1 and all(len(known) <= CACHED_OPTIONS for known in held)
+
+
+def test_a_dilated_transposed_convolution_is_the_gradient_of_a_dilated_one():
+    x, w = tf.random.normal([1, 6, 5, 2]), tf.random.normal([2, 2, 2, 3])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.nn.conv2d(x, w, 1, "VALID", dilations=2)
+    dy = tf.random.normal(y.shape)
+    transposed = tf.nn.conv2d_transpose(dy, w, x.shape, 1, "VALID", dilations=2)
+    np.testing.assert_allclose(transposed, tape.gradient(y, x, output_gradients=dy), rtol=1e-5, atol=1e-6)
+
+
+def test_a_loop_under_jit_fills_an_array_that_was_not_written_before():
+    def rows(x):
+        array = tf.TensorArray(tf.float32, size=3)
+        step = lambda i, array: (i + 1, array.write(i, x * tf.cast(i, tf.float32)))  # noqa: E731
+        return tf.while_loop(lambda i, _: i < 3, step, (tf.constant(0), array))[1].stack()._array
+
+    np.testing.assert_array_equal(jax.jit(rows)(np.float32(2.0)), [0.0, 2.0, 4.0])

@@ -17,20 +17,6 @@ def test_without_absl_the_error_names_the_extra(monkeypatch):
         importlib.import_module(MODULE)
 
 
-@pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_what_is_printed_is_captured(name):
-    class Case(tf.test.TestCase):
-        def runTest(self):  # noqa: N802  unittest's name
-            with self.captureWritesToStream(getattr(sys, name)) as printed:
-                tf.print("x =", tf.constant([1, 2]), output_stream=getattr(sys, name))
-            self.assertContainsInOrder(["x =", "[1 2]"], printed.contents())
-            with self.captureWritesToStream(getattr(sys, name)) as printed:
-                pass
-            self.assertEmpty(printed.contents())
-
-    assert Case().run().wasSuccessful()
-
-
 def test_containers_are_compared_by_absl():
     from absl.testing import absltest
 

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from harness import error_of, import_tapejax, parity
+from harness import import_tapejax, parity
 from tables import Table
 
 f32 = np.float32
@@ -67,7 +67,6 @@ table.gradients(
         filled(tf, x, y).concat(),
         filled(tf, x, x * x, y).gather([2, 0, 2]),
         tf.TensorArray(tf.float32, 5).unstack(x).read(3),
-        tf.TensorArray(tf.float32, 2).split(x, [2, 3]).read(1),
         tf.TensorArray(tf.float32, 5).scatter([4, 0, 1, 2, 3], y).stack(),
     ],
     ROWS,
@@ -85,8 +84,6 @@ table.errors(
         lambda: tf.TensorArray(tf.float32, 1).write(0, tf.constant(1)),
         lambda: tf.TensorArray(tf.float32, 1, element_shape=[2]).write(0, [1.0]),
         lambda: tf.TensorArray(tf.float32, 1).unstack(ROWS),
-        lambda: tf.TensorArray(tf.float32, 2).split(ROWS, [1, 3]),
-        lambda: tf.TensorArray(tf.float32, 2).split(ROWS, [1, 3, 1]),
         lambda: filled(tf, 1.0, 2.0).concat(),
         lambda: tf.TensorArray(tf.float32, 1).stack(),
         lambda: tf.TensorArray(tf.float32),
@@ -192,14 +189,6 @@ table.gradients(
     ROWS[1:2],
     differs="TensorFlow gives a gradient to rows that are overwritten",
 )
-table.values(
-    "histogram_fixed_width",
-    lambda tf: [
-        tf.histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5),
-        tf.histogram_fixed_width_bins([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5),
-        tf.histogram_fixed_width(ROWS, [-1.0, 1.0], 4),
-    ],
-)
 table.gradients(
     "space_to_batch",
     lambda tf, x: [
@@ -224,15 +213,6 @@ table.errors(
 table.values(
     "identity_n-and-tuple",
     lambda tf: [tf.identity_n([1, ROWS]), tf.tuple([tf.constant(1.0), None]), tf.group(tf.constant(1.0)), tf.no_op()],
-)
-table.values(
-    "order-of-elements",
-    lambda tf: [
-        tf.math.is_non_decreasing([1, 1, 2]),
-        tf.math.is_strictly_increasing([1, 1, 2]),
-        tf.math.is_strictly_increasing([[1, 2], [3, 4]]),
-        tf.math.is_non_decreasing([]),
-    ],
 )
 table.values(
     "bincount",
@@ -285,7 +265,7 @@ def test_static_values(tf):
 
     f(tf.constant(1.0))
     x = tf.constant([1, 2])
-    return seen, tf.get_static_value(x), tf.get_static_value(3), tf.is_symbolic_tensor(x), error_of(tf.gradients, x, x)
+    return seen, tf.get_static_value(x), tf.get_static_value(3), tf.is_symbolic_tensor(x)
 
 
 @parity
@@ -304,7 +284,6 @@ def test_control_dependencies(tf):
         y = v * 2.0
     return (
         y,
-        tf.AggregationMethod.ADD_N,
         [x.name for x in tf.VariableAggregation],
         [x.name for x in tf.VariableSynchronization],
     )

@@ -121,8 +121,6 @@ table.values(
         str(tf.config.LogicalDeviceConfiguration(memory_limit=5)),
         tf.config.get_soft_device_placement(),
         tf.config.threading.get_inter_op_parallelism_threads(),
-        tf.config.experimental.get_synchronous_execution(),
-        tf.config.experimental.get_device_policy(),
         tf.config.experimental.tensor_float_32_execution_enabled(),
         tf.test.is_built_with_xla(),
         tf.debugging.is_traceback_filtering_enabled(),
@@ -156,7 +154,6 @@ table.errors(
         lambda: tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
         ),
-        lambda: tf.config.experimental.set_device_policy("x"),
     ],
 )
 
@@ -250,7 +247,7 @@ def test_files(tf):
         with gfile.GFile(one, "rb") as file:
             found.append(file.read())
         gfile.copy(one, two)
-        found += [sorted(gfile.listdir(os.path.dirname(one))), gfile.stat(two).length, gfile.isdir(two)]
+        found += [sorted(gfile.listdir(os.path.dirname(one))), gfile.isdir(two)]
         found += [sorted(os.path.basename(p) for p in gfile.glob(os.path.join(folder, "a", "*")))]
         gfile.rename(two, two + "2")
         found += [gfile.exists(two), [(len(d), len(f)) for _, d, f in gfile.walk(folder)]]
@@ -260,7 +257,6 @@ def test_files(tf):
             error_of(gfile.remove, two),
             error_of(gfile.listdir, os.path.join(folder, "no")),
             error_of(gfile.mkdir, os.path.join(folder, "no", "no")),
-            error_of(gfile.stat, two),
             error_of(lambda: gfile.GFile(two).read()),
             error_of(tf.io.read_file, two),
         ]
@@ -288,9 +284,6 @@ def test_bytes(tf):
         tf.io.decode_raw(data, tf.uint16, little_endian=False),
         tf.io.decode_raw([data, data], tf.uint8),
         tf.io.decode_raw(data, tf.uint8, fixed_length=6),
-        plain(tf.io.encode_base64(b"\xff\xfe?!")),
-        plain(tf.io.encode_base64(b"\xff\xfe?!", pad=True)),
-        plain(tf.io.decode_base64(plain(tf.io.encode_base64(b"\xff\xfe?!")))),
         tf.io.parse_tensor(tf.io.serialize_tensor(x), tf.float32),
         tf.io.parse_tensor(tf.io.serialize_tensor(tf.cast(x, tf.bfloat16)), tf.bfloat16),
         error_of(lambda: tf.io.parse_tensor(tf.io.serialize_tensor(x), tf.int32)),
@@ -539,9 +532,9 @@ def test_numpys_random_numbers(tf):
 def test_numpy_behavior_on_request():
     """Methods, promotion and indexing as NumPy's, from then on; it cannot be taken back in TensorFlow, so it is not asked."""
     tf = import_tapejax()
-    from tapejax.tf.ops import numpy_api
+    from tapejax.tf.values import tensor
 
-    x = tf.constant([[1, 2], [3, 4]])
+    x, before = tf.constant([[1, 2], [3, 4]]), {kind: dict(vars(kind)) for kind in (tf.Tensor, tf.Variable)}
     with pytest.raises(AttributeError, match="enable_numpy_behavior"):
         x.T  # noqa: B018
     with pytest.raises(TypeError):
@@ -566,7 +559,11 @@ def test_numpy_behavior_on_request():
             y = (v.reshape(2, 1) * tf.constant([1, 2])).sum()
         np.testing.assert_array_equal(tape.gradient(y, v), [3, 3])
     finally:
-        numpy_api._disable_numpy_behavior()
+        tensor.promoting = False
+        for kind, attributes in before.items():
+            for name in vars(kind).keys() - attributes.keys():
+                delattr(kind, name)
+        tf.Tensor.__getitem__ = before[tf.Tensor]["__getitem__"]
     with pytest.raises(TypeError):
         x + 1.5
 

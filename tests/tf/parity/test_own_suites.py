@@ -76,9 +76,6 @@ table.gradients(
 table.values(
     "empty-batches-of-matrices",
     lambda tf: [
-        tf.linalg.logm(tf.zeros([0, 2, 2], tf.complex64)),
-        tf.linalg.logm(tf.zeros([2, 0, 0], tf.complex64)),
-        tf.linalg.sqrtm(tf.zeros([0, 2, 2])),
         tf.linalg.inv(tf.constant([[2.0, 0.0], [0.0, 4.0]], tf.float16)),
     ],
 )
@@ -206,12 +203,8 @@ table.values(
 @parity
 def test_dropout_of_whole_axes(tf):
     """None in `noise_shape` is the tensor's own size; fewer axes broadcast."""
-    x, shape = tf.ones([3, 4]), lambda noise_shape: tf.nn.dropout(tf.ones([3, 4]), 0.5, noise_shape=noise_shape).shape
-    sampler = lambda shape, dtype: tf.reshape(tf.linspace(0.0, 0.9, tf.reduce_prod(shape)), shape)  # noqa: E731
-    return [
-        [tf.nn.experimental.general_dropout(x, 0.5, sampler, s) for s in ([None, 1], [3, None], [1], [3, 1])],
-        [shape(s) for s in ([None, 1], [None, None], [1], [4])],
-    ]
+    shapes = [None, 1], [None, None], [1], [4]
+    return [tf.nn.dropout(tf.ones([3, 4]), 0.5, noise_shape=shape).shape for shape in shapes]
 
 
 @parity
@@ -236,7 +229,7 @@ def test_python_as_decorators(tf):
 @parity
 def test_shapes_and_dtypes_of_a_concrete_function(tf):
     concrete = tf.function(lambda x: {"a": x + 1, "b": (x[0], x > 0)}).get_concrete_function(tf.TensorSpec([2, 3]))
-    return concrete.output_shapes, concrete.output_dtypes
+    return tf.nest.map_structure(lambda x: (x.shape, x.dtype), concrete.structured_outputs)
 
 
 @parity
@@ -300,8 +293,6 @@ table.errors(
         lambda: tf.einsum("...->", tf.ones([2, 3])),
         lambda: tf.linalg.cross([1.0, 2.0], [1.0, 2.0]),
         lambda: tf.linalg.cross(tf.ones([2, 3]), tf.ones([3])),
-        lambda: tf.linalg.lu(tf.constant([[1.0, 2.0], [2.0, 4.0]])),
-        lambda: tf.linalg.lu(tf.zeros([2, 2])),
         lambda: tf.math.segment_sum(tf.ones([3]), [-1, 0, 1]),
         lambda: tf.math.unsorted_segment_sum(tf.ones([3]), [-1, 0, 5], 3),
         lambda: tf.math.unsorted_segment_max(tf.ones([3, 2]), [0, 1, 3], 3),
@@ -319,24 +310,11 @@ table.values(
         tf.einsum("...ab,...b->...a", tf.ones([1, 2, 3]), tf.ones([4, 3])),
         tf.einsum("a...b,b...->a...", tf.ones([2, 4, 3]), tf.ones([3, 4])),
         tf.one_hot([0, 1], 2, axis=0),
-        list(tf.linalg.lu(tf.constant([[1.0, 2.0], [2.0, 5.0]]))),
     ],
 )
 table.errors(
     "what-cannot-be-counted",
     lambda tf: [
-        *(
-            lambda count=count, f=f: f([0.5, 1.5], [0.0, 2.0], count)
-            for f in (tf.histogram_fixed_width, tf.histogram_fixed_width_bins)
-            for count in (0, -3, 2.5)
-        ),
-        *(
-            lambda ends=ends, f=f: f([0.5, 1.5], ends, 3)
-            for f in (tf.histogram_fixed_width, tf.histogram_fixed_width_bins)
-            for ends in (1.0, [1.0], [[0.0, 2.0]])
-        ),
-        lambda: tf.histogram_fixed_width([0.5, 1.5], [0.0, 2.0], [3, 4]),
-        lambda: tf.histogram_fixed_width([0.5, 1.5], [0.0, 1.0, 2.0], 3),
         lambda: tf.reverse_sequence(ROWS, [1, 2, 1], 0, 0),
         lambda: tf.reverse_sequence(ROWS, [1, 2], 1, 1),
     ],
@@ -422,35 +400,9 @@ def test_numbers_beside_doubles(tf):
 
 
 @parity
-def test_batch_scatter_update(tf):
-    v, w = tf.Variable(np.arange(24.0, dtype="float32").reshape(2, 3, 4)), tf.Variable(np.arange(4.0, dtype="float32"))
-    rows = tf.IndexedSlices(np.ones((2, 2, 4), "float32"), [[0, 2], [1, 1]])
-    return (
-        tf.constant(v.batch_scatter_update(rows)),
-        tf.constant(w.batch_scatter_update(tf.IndexedSlices([9.0, 8.0], [0, 2]))),
-        error_of(w.batch_scatter_update, tf.IndexedSlices([9.0, 8.0], [0, 7])),
-    )
-
-
-@parity
 def test_targets_that_are_no_class(tf):
     scores = [[0.1, 0.3, 0.2, 0.2], [0.1, 0.3, 0.2, 0.2]]
     return [tf.math.in_top_k(targets, scores, 2) for targets in ([2, 4], [2, -1], [4, 4], [1, 3], [-4, -3])]
-
-
-@parity
-def test_values_at_the_edges_of_a_histogram_s_bins(tf):
-    """The place of a value is found in double precision, which does not overflow either."""
-    largest = np.finfo("float32").max
-    found = [
-        tf.histogram_fixed_width([-largest, largest], [-largest, largest], nbins=2),
-        tf.histogram_fixed_width([-(2**31), 2**31 - 1, 0, 5], [-(2**31), 2**31 - 1], nbins=5),
-    ]
-    for low, high in ((0.0, 1.0), (-1.0, 1.0), (0.0, 5.0)):
-        for bins in (3, 7, 10, 100):
-            edges = np.float32(low + (high - low) * np.arange(bins + 1) / bins)
-            found.append(tf.histogram_fixed_width(edges, [low, high], nbins=bins))
-    return found
 
 
 @parity
@@ -459,23 +411,10 @@ def test_a_negative_place_to_stitch_to(tf):
 
 
 @parity
-def test_the_exponential_integral_s_domain(tf):
-    x = tf.constant([0.0, -0.0, 1.0, 2.0, 1e10, -1e10, -1.0, np.inf, np.nan])
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = tf.math.special.expint(x)
-    return y, tape.gradient(y, x)
-
-
-@parity
-def test_no_permutation_and_no_histogram(tf):
-    """What is no permutation has no inverse; a histogram needs bins, a range, and numbers."""
+def test_no_permutation(tf):
+    """What is no permutation has no inverse."""
     refused = [error_of(tf.math.invert_permutation, x) for x in ([0, -1, 1], [0, 0, 1], [0, 3, 1])]
-    values = tf.constant([1.0, 2.0])
-    refused += [error_of(tf.histogram_fixed_width, values, [0.0, 5.0], nbins) for nbins in (0, -3)]
-    refused += [error_of(tf.histogram_fixed_width, values, x, 3) for x in ([5.0, 1.0], [1.0, 1.0])]
-    refused.append(error_of(tf.histogram_fixed_width, [1.0, np.nan], [0.0, 5.0], 3))
-    return refused, tf.math.invert_permutation(tf.constant([2, 0, 1])), tf.histogram_fixed_width(values, [0.0, 5.0], 3)
+    return refused, tf.math.invert_permutation(tf.constant([2, 0, 1]))
 
 
 def two_kinds(tf):
@@ -918,11 +857,9 @@ def test_assertions_of_64_bit_types(tf):
     wrong = [
         lambda: tf.debugging.assert_type(x, tf.float64),
         lambda: tf.debugging.assert_type(y, tf.float16),
-        lambda: tf.debugging.assert_same_float_dtype([y, tf.constant([1.0], tf.float16)]),
-        lambda: tf.debugging.assert_same_float_dtype([x]),
     ]
     tf.debugging.assert_type(x, tf.int64)
-    return tf.debugging.assert_same_float_dtype([y, y], tf.float64).is_floating, [error_of(action) for action in wrong]
+    return [error_of(action) for action in wrong]
 
 
 @parity
@@ -939,7 +876,6 @@ def test_shapes_that_are_asserted_of_scalars(tf):
         [error_of(lambda pair=pair: tf.debugging.assert_shapes([pair])) for pair in pairs],
         error_of(lambda: tf.debugging.assert_shapes([(scalar, "N"), (one, "N")])),
         error_of(lambda: tf.debugging.assert_shapes([(scalar, "N"), (two, "N")])),
-        tf.debugging.assert_same_float_dtype([None, scalar]).name,
     )
 
 
@@ -972,37 +908,6 @@ def test_elementwise_functions_of_sparse_tensors(tf):
         [tf.shape(sparse), tf.size(sparse), tf.rank(sparse)],
         error_of(lambda: tf.debugging.assert_type(sparse, tf.int32)),
         error_of(lambda: tf.exp(sparse)),
-    )
-
-
-LOGITS = np.random.RandomState(0).randn(5, 2, 4).astype("float32")
-
-
-@parity(rtol=1e-4)
-def test_ctc_loss_of_sparse_labels(tf):
-    """What stands in the rows counts, and the blank must be named."""
-    x = tf.constant(LOGITS)
-    found = []
-    for blank, labels in ((0, [1, 2, 1]), (-1, [1, 2, 0]), (1, [0, 3, 2])):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = tf.nn.ctc_loss(places(tf, labels), x, None, [5, 4], blank_index=blank)
-        found.append((y, tape.gradient(y, x)))
-    apart = tf.SparseTensor([[0, 0], [0, 2], [1, 1]], [1, 2, 1], [2, 3])
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = tf.nn.ctc_loss(places(tf, [1, 1, 1]), x, None, [2, 4], blank_index=0)
-    refused = [
-        (places(tf, [1, 2, 1]), [5, 4], None),
-        (places(tf, [1, 2, 1]), [1, 4], 0),
-        (places(tf, [1, 0, 1]), [5, 4], 0),
-        (tf.SparseTensor([[1, 0]], [1], [2, 3]), [5, 4], 0),
-    ]
-    return (
-        found,
-        tf.nn.ctc_loss(apart, x, None, [5, 4], blank_index=0),
-        [y, tape.gradient(y, x)],
-        [error_of(lambda a=a, b=b, c=c: tf.nn.ctc_loss(a, x, None, b, blank_index=c)) for a, b, c in refused],
     )
 
 
@@ -1086,11 +991,8 @@ def test_diagonals_of_nothing(tf):
     return [
         tf.linalg.diag_part(empty),
         tf.linalg.diag_part(tf.ones([0, 0]), k=(0, 0)),
-        tf.linalg.tensor_diag_part(tf.ones([0, 0])),
         tf.linalg.set_diag(empty, tf.ones([0])),
         error_of(lambda: tf.linalg.diag_part(empty, k=-1)),
-        error_of(lambda: tf.linalg.tensor_diag_part(tf.ones([2, 3]))),
-        error_of(lambda: tf.linalg.tensor_diag_part(tf.ones([2, 3, 3, 2]))),
     ]
 
 
@@ -1140,54 +1042,6 @@ def test_draws_at_the_ends_of_their_parameters(tf):
     )
 
 
-@parity(rtol=1e-4)
-def test_dawson_and_fresnel(tf):
-    """Two derivatives, also where the argument of the cosine is an odd multiple of half of pi."""
-    x = tf.constant([-12.0, -3.0, -0.5, 0.0, 1e-8, 0.5, 1.0, 3.0, 12.0, math.inf, math.nan])
-    found = []
-    for name in ("dawsn", "fresnel_sin", "fresnel_cos"):
-        function = getattr(tf.math.special, name)
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as inner:
-                inner.watch(x)
-                y = function(x)
-            slope = inner.gradient(y, x)
-        found.append([y, slope, outer.gradient(slope, x)])
-        found.append(error_of(lambda function=function: function(tf.constant([1]))))
-    return found
-
-
-NUMBERS = np.array([-7.0, -6.1, -6.0, -3.3, -0.01, 0.0, 0.3, 2.5, 5.99, 6.3, np.inf, np.nan], "float32")
-
-
-@parity
-def test_numbers_as_a_quantised_network_rounds_them(tf):
-    """Of the range, which is moved so that it has a 0, and the gradient, which is that of a clip at the range given."""
-    quantization = tf.quantization
-    found = []
-    for low, high in ((-6.0, 6.0), (0.0, 6.0), (0.5, 3.0), (-3.0, -1.0), (0.0, 0.0)):
-        for options in ({}, {"num_bits": 4}, {"narrow_range": True}):
-            given = [tf.constant(x) for x in (NUMBERS, low, high)]
-            with tf.GradientTape() as tape:
-                tape.watch(given)
-                y = quantization.fake_quant_with_min_max_vars(*given, **options)
-            found.append([y, tape.gradient(y, given)])
-    given = [tf.constant(x) for x in ([[-7.0, 1.0], [0.3, 5.0]], [-1.0, 0.0], [1.0, 3.0])]
-    with tf.GradientTape() as tape:
-        tape.watch(given)
-        y = quantization.fake_quant_with_min_max_vars_per_channel(*given)
-    return (
-        found,
-        [y, tape.gradient(y, given)],
-        quantization.fake_quant_with_min_max_args([1.0, 1.3], -1.0, 2.0, num_bits=3),
-        error_of(lambda: quantization.fake_quant_with_min_max_args([1.0], num_bits=1)),
-        error_of(lambda: quantization.fake_quant_with_min_max_args([1.0], 2.0, 1.0)),
-        error_of(lambda: quantization.fake_quant_with_min_max_vars([1.0], [0.0], [1.0])),
-        error_of(lambda: quantization.fake_quant_with_min_max_vars_per_channel(given[0], [0.0], [1.0])),
-    )
-
-
 @parity
 def test_the_missing_size_of_a_shape_with_a_zero(tf):
     """It is computed from the other sizes: a batch of none is flattened."""
@@ -1208,13 +1062,10 @@ def test_the_missing_size_of_a_shape_with_a_zero(tf):
 
 
 @parity
-def test_nothing_as_a_list(tf):
-    """An empty list of indices is one of integers."""
-    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+def test_bytes_and_a_copy(tf):
+    """A list of bytes must be of one length; a sparse tensor is copied."""
     sparse = tf.SparseTensor([[0, 1]], [1.0], [2, 2])
     return [
-        tf.sparse.segment_sum(x, [], []),
         error_of(lambda: tf.io.decode_raw([b"ab", b"abc"], tf.uint8)),
         parts(tf.identity(sparse)),
-        parts(tf.compat.v1.convert_to_tensor_or_sparse_tensor(tf.compat.v1.SparseTensorValue([[0, 1]], [1.0], [2, 2]))),
     ]

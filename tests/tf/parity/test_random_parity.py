@@ -343,7 +343,6 @@ def test_the_state_of_a_generator(tf):
         Generator.from_seed([1, 2]).state,
         Generator.from_seed(1, alg="threefry").state,
         Generator.from_seed(1, alg=2).state,
-        Generator.from_key_counter(key=3, counter=[1, 2], alg="philox").state,
         Generator.from_state([1, 2, 3], alg="philox").state,
         tf.random.create_rng_state(7, "philox"),
         tf.random.create_rng_state(7, "threefry"),
@@ -353,7 +352,7 @@ def test_the_state_of_a_generator(tf):
         states,
         others,
         about,
-        Generator.from_key_counter(3, [1, 2], "philox").key,
+        Generator.from_state([1, 2, 3], "philox").key,
         len(Generator.from_non_deterministic_state().state.shape),
     )
 
@@ -374,8 +373,6 @@ def test_a_generator_comes_back_to_a_state(tf):
     reset = calls(lambda: g.normal([3]))
     g.reset(tf.constant([5, 0, 0], tf.int64))
     moved = plain(g.normal([3]))
-    g.reset_from_key_counter(key=0, counter=[5, 0])
-    keyed = plain(g.normal([3]))
     skipping = Generator.from_seed(5)
     before = skipping.skip(3)
     return (
@@ -386,7 +383,6 @@ def test_a_generator_comes_back_to_a_state(tf):
         plain(restored.normal([3])) == third,
         reset == first,
         moved == first[0],
-        keyed == first[0],
         before,
         plain(skipping.normal([3])) == first[1],
         calls(lambda: Generator.from_non_deterministic_state().normal([3]), 2)[0] == first[0],

@@ -105,39 +105,9 @@ def test_second_derivative_of_a_cross_entropy_by_labels(tf):
 
 
 @parity
-def test_the_slope_of_betainc_depends_on_its_parameters(tf):
-    """The density, which is the derivative of the distribution function, by the distribution's parameters."""
-    a, b, x = tf.constant([0.5, 2.0, 3.0]), tf.constant([1.5, 0.75, 2.0]), tf.constant([0.25, 0.5, 0.9])
-    with tf.GradientTape() as outer:
-        outer.watch([a, b, x])
-        with tf.GradientTape() as inner:
-            inner.watch([a, b, x])
-            y = tf.math.betainc(a, b, x)
-        first = inner.gradient(y, [a, b, x])
-    return y, first, outer.gradient(first[2], [a, b, x])
-
-
-@parity
-def test_the_second_derivative_of_spence_at_one(tf):
-    x = tf.constant([0.5, 1.0, 2.0])
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            y = tf.math.special.spence(x)
-        first = inner.gradient(y, x)
-    return y, first, outer.gradient(first, x)
-
-
-@parity
 def test_the_fields_of_a_pool_with_argmax(tf):
     found = tf.nn.max_pool_with_argmax(tf.constant([[[[1.0], [3.0]], [[2.0], [0.0]]]]), 2, 2, "SAME")
     return found._fields, found.output, found.argmax
-
-
-@parity
-def test_bins_are_int32(tf):
-    return tf.histogram_fixed_width_bins([0.5, 1.5], [0.0, 2.0], 4, dtype=tf.int64)
 
 
 @parity

@@ -251,8 +251,15 @@ def test_long_tapes_are_folded(no_shadow):
     x = jnp.ones(3)
     with tf.GradientTape() as tape:
         tape.watch(x)
-        for _ in range(10_000):
-            x = x * 1.0
+        for i in np.random.default_rng(0).integers(4, size=10_000):  # in no order: no loop
+            if i == 0:
+                x = x * 1.0
+            elif i == 1:
+                x = x - 1.0
+            elif i == 2:
+                x = -x
+            else:
+                x = x + 1.0
     start = time.process_time()
     text, html = str(tape), tape._repr_html_()
     assert time.process_time() - start < 10.0  # a quarter of a second, unless it grows with the square of the length
@@ -260,6 +267,55 @@ def test_long_tapes_are_folded(no_shadow):
     page = Balanced(html)
     assert page.folded == listing.GROUPS and page.rows < 1200 and len(html) < 500_000
     assert "9345 more: tape[640] to tape[9984]" in html
+
+
+def test_a_loop_is_shown_by_one_round():
+    w, b, layers = tf.Variable(1.01), tf.constant(0.5), [tf.Variable(1.0, name=f"v{i}") for i in range(9)]
+    with tf.GradientTape() as tape:
+        h = tf.constant(1.0)
+        for _ in range(60):
+            h = h * w
+            h = tf.tanh(h + b)
+        y = h * 2.0
+    rows = str(tape).splitlines()
+    assert len(rows) == 8 and [row.split()[0] for row in rows[2:-1]] == ["0", "1", "2", "×60", "180"]
+    assert rows[5].endswith("60 rounds like tape[0] to tape[2], up to tape[179]")
+    page = Balanced(html := tape._repr_html_())
+    assert (
+        page.folded == 1 and "×60 60 rounds like" in html and ">179<" in html and ">178<" in html and ">90<" not in html
+    )
+
+    with tf.GradientTape() as tape:  # loops in a loop, and what is short
+        for _ in range(10):
+            for _ in range(3):
+                y = y * w
+            y = y + b
+        for v in layers:
+            y = y + v
+    rows = str(tape).splitlines()
+    assert len(tape) == 49 and [row.split()[0] for row in rows[2:-1]][:5] == ["0", "1", "2", "3", "×10"]
+    assert sum("add" in row for row in rows) == 10
+
+    with tf.GradientTape() as tape:
+        for _ in range(10):
+            y = y * w
+            y = y + b
+    assert len(str(tape).splitlines()) == 23  # it can be taken in as it is
+
+
+def test_a_loop_that_changes_is_told_from_one_that_does_not():
+    """Another shape, or the gradient that begins or ends on the way: another row."""
+    x = jnp.ones(3)
+    with tf.GradientTape() as tape:
+        for i in range(40):
+            if i == 20:
+                tape.watch(x)
+            x = x * 1.0
+        for _ in range(40):
+            x = jnp.append(x, 1.0)
+    rows = str(tape).splitlines()
+    assert [row.split()[0] for row in rows[2:6]] == ["0", "×20", "20", "×20"]
+    assert "∂" not in rows[2] and "∂" in rows[4] and sum("×" in row for row in rows) == 2
 
 
 def test_names_agree():
