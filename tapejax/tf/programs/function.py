@@ -678,11 +678,8 @@ def _given(name: str, spec: Argument, given: Keywords) -> Argument:
 
 
 def _spec_of(argument: Argument) -> Argument:
-    return nest.map_structure(lambda x: TensorSpec.from_tensor(x) if _is_tensor(x) else x, argument)
-
-
-def _is_tensor(x: object) -> bool:
-    return isinstance(x, (Tensor, jax.Array, np.ndarray, np.generic))
+    tensors = Tensor, jax.Array, np.ndarray, np.generic
+    return nest.map_structure(lambda x: TensorSpec.from_tensor(x) if isinstance(x, tensors) else x, argument)
 
 
 def _with_name(argument: Argument, name: str) -> Argument:

@@ -295,10 +295,6 @@ def _read_arrays(path: Path, saved: dict[str, Json]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _dtype(name: str) -> np.dtype:
-    return jax.numpy.dtype(name)
-
-
 # ---- restoring ------------------------------------------------------------------------------------------------------
 
 
@@ -353,7 +349,7 @@ class _Restoration:
                 f"{tuple(array.shape)} and name {name}. (It was saved as {saved['key']} in {self._prefix}.)"
             )
         wanted = np.dtype(array.dtype)
-        dtype = _dtype(saved["dtype"])
+        dtype = jax.numpy.dtype(saved["dtype"])
         counter = saved["key"] == "save_counter/.ATTRIBUTES/VARIABLE_VALUE"
         if wanted not in (dtype, narrowed(dtype)) and not counter:
             raise InvalidArgumentError(
@@ -803,7 +799,8 @@ class CheckpointReader:
         nodes, arrays = _read(prefix)
         saved = sorted((node["variable"] for node in nodes if "variable" in node), key=lambda x: x["key"])
         self._values = {
-            x["key"]: arrays[x["array"]] if "array" in x else np.zeros(x["shape"], _dtype(x["dtype"])) for x in saved
+            x["key"]: arrays[x["array"]] if "array" in x else np.zeros(x["shape"], jax.numpy.dtype(x["dtype"]))
+            for x in saved
         }
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
