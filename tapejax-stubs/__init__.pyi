@@ -259,7 +259,7 @@ from tapejax.compat.v1 import identity_n as identity_n
 from tapejax import image as image
 from tapejax.tf.values.staging import init_scope as init_scope
 def inside_function() -> builtins.bool:
-    """Whether this is the body of a `function`."""
+    """Whether a `function` is being traced here, or runs as Python."""
 int16: tf.DType
 int32: tf.DType
 int64: tf.DType

@@ -257,7 +257,7 @@ _LATER: dict[str, dict[str, str]] = {
 NOT_IN_VERSION_1 = """
     ForwardAccumulator NarrowingWarning NotDifferentiable VariableAggregation annotations assert_equal assert_greater
     assert_less assert_rank batch_to_space boolean_mask case code cond constant_initializer device eig eigvals foldl
-    foldr gather gather_nd get_current_name_scope gradients hessians inside_function map_fn name_scope newaxis
+    foldr gather gather_nd get_current_name_scope inside_function map_fn name_scope newaxis
     ones_initializer pad random_normal_initializer random_uniform_initializer reverse_sequence scalar_mul scan shape
     size space_to_batch string tuple where while_loop zeros_initializer
 """.split()

@@ -269,7 +269,10 @@ def _transpiler() -> Any:
 
         def visit(self, node: Node) -> Node:
             node = super().visit(node)
-            if isinstance(node, ast.AST) and anno.getanno(node, directives.STATIC_VALUE, None) is graph.set_loop_options:
+            if (
+                isinstance(node, ast.AST)
+                and anno.getanno(node, directives.STATIC_VALUE, None) is graph.set_loop_options
+            ):
                 anno.setanno(node, directives.STATIC_VALUE, marks.set_loop_options)
             return node
 

@@ -259,15 +259,6 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return _stepping("FlatMap", steps, spec, UNKNOWN_CARDINALITY, python=True)
 
     @staticmethod
-    @accepting("name")
-    def counter(start: IntLike = 0, step: IntLike = 1, dtype: DTypeLike | None = None) -> Dataset:
-        """``start``, ``start + step``, ... without end."""
-        kind = wide("int64") if dtype is None else requested(dtype)
-        first, by = _integer(start, "start"), _integer(step, "step")
-        steps = lambda run: map(kind.type, itertools.count(first, by))  # noqa: E731
-        return _stepping("Counter", steps, TensorSpec([], kind), INFINITE_CARDINALITY)
-
-    @staticmethod
     def zip(*args: Nest, datasets: Nest = None, name: str | None = None) -> Dataset:
         """Elements of several datasets side by side, until one of them ends.
 
@@ -1187,9 +1178,6 @@ class _Experimental:
     INFINITE_CARDINALITY = INFINITE_CARDINALITY
     UNKNOWN_CARDINALITY = UNKNOWN_CARDINALITY
     cardinality = staticmethod(Dataset.cardinality)
-    Counter = staticmethod(Dataset.counter)
-    ignore_errors = staticmethod(lambda log_warning=False: lambda dataset: dataset.ignore_errors(log_warning))
-    sample_from_datasets = staticmethod(Dataset.sample_from_datasets)
 
     def __getattr__(self, name: str) -> Any:
         return missing("tf.data.experimental")(name)

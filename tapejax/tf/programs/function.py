@@ -30,6 +30,7 @@ from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
 from ..values.missing import no_attribute
 from ..values.names import name_scope
+from ..values.reading import inside_function
 from ..values.staging import Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, _creations, is_array_like
@@ -79,11 +80,6 @@ def run_functions_eagerly(run_eagerly: object) -> None:
 def functions_run_eagerly() -> bool:
     """Whether `run_functions_eagerly` is in force."""
     return _eagerly
-
-
-def inside_function() -> bool:
-    """Whether this is the body of a `function`."""
-    return reading.inside_function()
 
 
 @accepting(
@@ -213,7 +209,7 @@ class Function:
         """Calls the Python function, its control flow converted where it may depend on a tensor."""
         target = self._target()
         if self.autograph and autograph.INSTALLED and autograph.needed(target, args, kwargs):
-            target = functools.partial(_converted, target)
+            return self._unmodified(lambda *given, **named: autograph.call(target, given, named), args, kwargs)
         return self._unmodified(target, args, kwargs)
 
     def _unmodified(self, run: Callable, args: Arguments, kwargs: Keywords) -> Any:
@@ -421,10 +417,6 @@ class Program:
     @property
     def variables(self) -> tuple[VariableLike, ...]:
         return tuple(slot.holder for slot in self.staged.slots if is_variable(slot.holder))
-
-
-def _converted(target: Callable, *args: Any, **kwargs: Any) -> Any:
-    return autograph.call(target, args, kwargs)
 
 
 def _twice(x: Argument) -> tuple[Argument, Argument]:
@@ -686,11 +678,8 @@ def _given(name: str, spec: Argument, given: Keywords) -> Argument:
 
 
 def _spec_of(argument: Argument) -> Argument:
-    return nest.map_structure(lambda x: TensorSpec.from_tensor(x) if _is_tensor(x) else x, argument)
-
-
-def _is_tensor(x: object) -> bool:
-    return isinstance(x, (Tensor, jax.Array, np.ndarray, np.generic))
+    tensors = Tensor, jax.Array, np.ndarray, np.generic
+    return nest.map_structure(lambda x: TensorSpec.from_tensor(x) if isinstance(x, tensors) else x, argument)
 
 
 def _with_name(argument: Argument, name: str) -> Argument:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from ..values import nest
@@ -106,32 +106,25 @@ class Module(Holder):
         """All modules inside this one: its own first, then theirs."""
         return tuple(self._flatten(predicate=lambda x: isinstance(x, Module)))
 
-    def _flatten(
-        self,
-        recursive: bool = True,
-        predicate: Callable[[Any], bool] | None = None,
-        attribute_traversal_key: Callable | None = None,
-        with_path: bool = False,
-        expand_composites: bool = False,
-    ) -> Iterator[Any]:
-        """What `predicate` accepts among the attributes, with its path if asked for."""
-        accepts, seen = predicate or (lambda value: True), {id(self)}
+    def _flatten(self, recursive: bool = True, predicate: Callable[[Any], bool] = lambda value: True) -> Iterator[Any]:
+        """What `predicate` accepts among the attributes."""
+        seen = {id(self)}
 
-        def walk(module: Module, path: tuple) -> Iterator[Any]:
+        def walk(module: Module) -> Iterator[Any]:
             inner = []
-            for name in sorted(vars(module), key=attribute_traversal_key):
-                for place, leaf in _leaves(vars(module)[name], (*path, name), name):
+            for name in sorted(vars(module)):
+                for leaf in _leaves(vars(module)[name], name):
                     if id(leaf) in seen:
                         continue
                     seen.add(id(leaf))
-                    if accepts(leaf):
-                        yield (place, leaf) if with_path else leaf
+                    if predicate(leaf):
+                        yield leaf
                     if recursive and isinstance(leaf, Module):
-                        inner.append((leaf, place))
-            for submodule, place in inner:
-                yield from walk(submodule, place)
+                        inner.append(leaf)
+            for submodule in inner:
+                yield from walk(submodule)
 
-        yield from walk(self, ())
+        yield from walk(self)
 
     @classmethod
     def with_name_scope(cls, method: Callable) -> Callable:
@@ -158,19 +151,11 @@ class Module(Holder):
         return scoped
 
 
-def _leaves(value: Trackable, path: tuple, attribute: str) -> Iterator[tuple[tuple, Any]]:
-    if not nest.is_nested(value):
-        yield path, value
-    elif isinstance(value, Mapping):
-        try:
-            keys = sorted(value)
-        except TypeError:
-            raise ValueError(
-                f"Error processing property {attribute!r}: the keys of {value!r} cannot be sorted, so there is no order in "
-                "which to look for variables"
-            ) from None
-        for key in keys:
-            yield from _leaves(value[key], (*path, key), attribute)
-    else:
-        for i, item in enumerate(nest._children(value)):
-            yield from _leaves(item, (*path, i), attribute)
+def _leaves(value: Trackable, attribute: str) -> list[Any]:
+    try:
+        return nest.flatten(value)
+    except TypeError:
+        raise ValueError(
+            f"Error processing property {attribute!r}: a dict in {value!r} has keys that cannot be sorted, so there is no order "
+            "in which to look for variables"
+        ) from None

@@ -82,14 +82,10 @@ _place = jax.jit(lambda *arrays: arrays)
 def tensors(element: Element) -> Element:
     """An element with Tensors, for the user."""
     leaves = nest.flatten(element)
-    if not all(map(_is_array, leaves)):  # windows are datasets
-        return nest.map_structure(lambda x: Tensor(_place(x)[0]) if _is_array(x) else x, element)
+    if not all(hasattr(x, "dtype") for x in leaves):  # windows are datasets
+        return nest.map_structure(lambda x: Tensor(_place(x)[0]) if hasattr(x, "dtype") else x, element)
     found = map(Tensor, _place(*leaves))
     return tuple(found) if _is_flat(element, leaves) else nest.packed(element, found)
-
-
-def _is_array(x: object) -> bool:
-    return hasattr(x, "dtype")
 
 
 def _is_flat(element: Element, leaves: Sequence[Any]) -> bool:

@@ -35,7 +35,6 @@ from ...jaxprs.types import JaxProgram
 from ...tape.operation import Op
 from ..ops import random
 from ..ops.generator import Generator
-from ..ops.table import accepting
 from ..values import nest
 from ..values.dtypes import TensorShape
 from ..values.errors import InvalidArgumentError, extra_missing
@@ -70,16 +69,10 @@ class SaveOptions:
       **others: TensorFlow's other options, which have no effect here.
     """
 
-    @accepting(
-        "namespace_whitelist save_debug_info function_aliases experimental_debug_stripper experimental_io_device "
-        "experimental_variable_policy experimental_custom_gradients experimental_image_format experimental_skip_saver "
-        "experimental_sharding_callback extra_tags",
-        **dict.fromkeys(["save_debug_info", "experimental_debug_stripper", "experimental_image_format"], False),
-        experimental_skip_saver=False,
-    )
-    def __init__(self, experimental_io_device: str | None = None, experimental_custom_gradients: bool = True):
-        self.experimental_custom_gradients = bool(experimental_custom_gradients)
-        self.experimental_io_device = experimental_io_device
+    experimental_custom_gradients: bool
+
+    def __init__(self, *, experimental_custom_gradients: bool = True, **others: Any):
+        vars(self).update(others, experimental_custom_gradients=bool(experimental_custom_gradients))
 
 
 # ---- saving ---------------------------------------------------------------------------------------------------------
@@ -128,7 +121,7 @@ def save(
 
 class _Saver:
     def __init__(self, options: SaveOptions):
-        self._options = options
+        self._custom_gradients = options.experimental_custom_gradients
         self._nodes: list[Json] = []
         self._ids: dict[int, int] = {}  # by id of the object
         self._kept: list[object] = []  # what the ids belong to
@@ -140,7 +133,7 @@ class _Saver:
 
     def save(self, obj: Trackable, folder: Path, signatures: Any) -> None:
         wanted = {key: _as_signature(key, concrete) for key, concrete in _signatures(obj, signatures).items()}
-        before = _Saver(self._options)
+        before = _Saver(SaveOptions())
         before._node(obj, "root")
         # These trace, which may make variables: the objects are looked through after it.
         records = {id(function): self._function(function, path) for _, path, function in before._functions}
@@ -273,7 +266,7 @@ class _Saver:
             program = function._programs.get(key) or function._trace(key, args, kwargs, specs)
         staged = program.staged
         custom = staged.incomplete or contents.contains(staged.lifted, "custom_vjp_call")
-        if custom and not self._options.experimental_custom_gradients:
+        if custom and not self._custom_gradients:
             data, _ = _exported(staged.lifted, 0)
             reason = "it has a custom gradient, and was saved without (SaveOptions(experimental_custom_gradients=True) keeps it)"
         else:
@@ -606,9 +599,6 @@ class LoadedFunction:
             f"Could not find matching concrete function to call loaded from the SavedModel: {self.name} was called with "
             f"{given[0]} and {given[1]}. Expected one of:\n{options}"
         )
-
-    def experimental_get_tracing_count(self) -> int:
-        return len(self._programs)
 
     @property
     def structured_input_signature(self) -> tuple[tuple, dict[str, Spec]]:

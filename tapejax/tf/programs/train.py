@@ -295,10 +295,6 @@ def _read_arrays(path: Path, saved: dict[str, Json]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _dtype(name: str) -> np.dtype:
-    return jax.numpy.dtype(name)
-
-
 # ---- restoring ------------------------------------------------------------------------------------------------------
 
 
@@ -353,7 +349,7 @@ class _Restoration:
                 f"{tuple(array.shape)} and name {name}. (It was saved as {saved['key']} in {self._prefix}.)"
             )
         wanted = np.dtype(array.dtype)
-        dtype = _dtype(saved["dtype"])
+        dtype = jax.numpy.dtype(saved["dtype"])
         counter = saved["key"] == "save_counter/.ATTRIBUTES/VARIABLE_VALUE"
         if wanted not in (dtype, narrowed(dtype)) and not counter:
             raise InvalidArgumentError(
@@ -494,11 +490,6 @@ class CheckpointLoadStatus:
         if self._restoration is not None:
             self._restoration.partial = True
         return self
-
-    def initialize_or_restore(self, session: Ignored = None) -> None:
-        """TensorFlow 1's; values are restored already."""
-
-    run_restore_ops = initialize_or_restore
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -725,12 +716,10 @@ class CheckpointManager:
       directory: where; made when something is saved.
       max_to_keep: how many are kept; None for all.
       checkpoint_name: the beginning of their names.
-      step_counter: a variable that counts steps.
-      checkpoint_interval: `save` does nothing until `step_counter` has grown by so much since the last time.
       init_fn: what `restore_or_initialize` calls where there is no checkpoint.
 
     Raises:
-      ValueError: `max_to_keep` is not positive, or there is an interval but no counter.
+      ValueError: `max_to_keep` is not positive.
 
     >>> import tempfile
     >>> import tapejax as tf
@@ -748,16 +737,11 @@ class CheckpointManager:
     directory: str | os.PathLike[str]
     max_to_keep: int | None
     checkpoint_name: str = "ckpt"
-    step_counter: Any = None
-    checkpoint_interval: int | None = None
     init_fn: Callable[[], object] | None = None
-    last_checkpoint_step: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_to_keep is not None and self.max_to_keep <= 0:
             raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {self.max_to_keep}.")
-        if self.checkpoint_interval is not None and self.step_counter is None:
-            raise ValueError("`step_counter` should be passed if `checkpoint_interval` is not None.")
         self.directory = os.fspath(self.directory)
         state = get_checkpoint_state(self.directory)
         self._latest: str | None = None if state is None else state.model_checkpoint_path
@@ -773,21 +757,13 @@ class CheckpointManager:
         """The path of the latest checkpoint, or None."""
         return self._latest
 
-    def save(
-        self, checkpoint_number: IntLike | None = None, check_interval: bool = True, options: Ignored = None
-    ) -> str | None:
+    def save(self, checkpoint_number: IntLike | None = None, *, options: Ignored = None) -> str:
         """Saves a checkpoint, deletes the oldest beyond `max_to_keep`, and returns its path.
 
         Args:
           checkpoint_number: its number; by default the checkpoint's count of saves.
-          check_interval: whether `checkpoint_interval` counts. Where it has not passed yet, nothing is saved: None.
           options: taken for TensorFlow's sake.
         """
-        if self.checkpoint_interval is not None:
-            step, last = int(self.step_counter), self.last_checkpoint_step
-            if check_interval and last is not None and step < last + self.checkpoint_interval:
-                return None
-            self.last_checkpoint_step = step
         prefix = os.path.join(self.directory, self.checkpoint_name)
         folder = _made_folder(prefix)
         self._latest = path = self.checkpoint._save_numbered(prefix, checkpoint_number)
@@ -805,8 +781,6 @@ class CheckpointManager:
         """Restores the latest checkpoint and returns its path; where there is none, calls `init_fn` and returns None."""
         if self._latest is not None:
             self.checkpoint.restore(self._latest)
-            if self.checkpoint_interval is not None:
-                self.last_checkpoint_step = int(self.step_counter)
         elif self.init_fn is not None:
             self.init_fn()
         return self._latest
@@ -825,7 +799,8 @@ class CheckpointReader:
         nodes, arrays = _read(prefix)
         saved = sorted((node["variable"] for node in nodes if "variable" in node), key=lambda x: x["key"])
         self._values = {
-            x["key"]: arrays[x["array"]] if "array" in x else np.zeros(x["shape"], _dtype(x["dtype"])) for x in saved
+            x["key"]: arrays[x["array"]] if "array" in x else np.zeros(x["shape"], jax.numpy.dtype(x["dtype"]))
+            for x in saved
         }
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:

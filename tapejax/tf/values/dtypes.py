@@ -228,9 +228,6 @@ class TensorShape(tuple):
     def __str__(self) -> str:
         return tuple.__repr__(self)
 
-    def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
-
     def __eq__(self, other: Any) -> builtins.bool:
         if isinstance(other, tuple):
             return not isinstance(other, _UnknownShape) and tuple.__eq__(self, other)

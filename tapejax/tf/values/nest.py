@@ -140,12 +140,12 @@ def maker(structure: Nest) -> Callable[[Sequence], Nest]:
     return list if isinstance(structure, (range, collections.abc.MappingView)) else kind
 
 
-def map_structure(func: Callable, *structure: Nest, check_types: bool = True, **kwargs: Any) -> Nest:
+def map_structure(func: Callable, *structure: Nest, check_types: bool = True, expand_composites: bool = False) -> Nest:
     """`func` of the corresponding leaves of the structures, in the first one's structure.
 
     Raises:
       TypeError: `func` is not callable, or sequence types differ and `check_types` is true.
-      ValueError: no structure is given, the structures differ, or a keyword is not known.
+      ValueError: no structure is given, or the structures differ.
 
     >>> map_structure(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
     {'a': 11, 'b': (22,)}
@@ -154,12 +154,10 @@ def map_structure(func: Callable, *structure: Nest, check_types: bool = True, **
         raise TypeError(f"func must be callable, got {func!r}")
     if not structure:
         raise ValueError("map_structure needs at least one structure")
-    if unknown := set(kwargs) - {"expand_composites"}:
-        raise ValueError(f"map_structure takes check_types and expand_composites, not {', '.join(sorted(unknown))}")
     first, *others = structure
     for other in others:
-        assert_same_structure(first, other, check_types=check_types, **kwargs)
-    nested = _nested(kwargs.get("expand_composites", False))
+        assert_same_structure(first, other, check_types, expand_composites)
+    nested = _nested(expand_composites)
     return packed(first, map(func, *[_leaves(one, nested) for one in structure]), nested)
 
 

@@ -812,7 +812,7 @@ class VariableSlice(Tensor):
 
     __slots__ = ("_variable", "_index")
 
-    def __init__(self, array: Array, variable: Variable | None = None, index: Index | None = None):
+    def __init__(self, array: Array, variable: Variable, index: Index):
         self._array = array
         self._variable = variable
         self._index = index
@@ -824,10 +824,7 @@ class VariableSlice(Tensor):
         >>> v[1:].assign([5.0, 6.0])
         <tf.Variable 'Variable:0' shape=(3,) dtype=float32, numpy=array([1., 5., 6.], dtype=float32)>
         """
-        variable = self._variable
-        if variable is None:
-            raise AttributeError("assign: this slice no longer belongs to a variable")
-        return variable._scatter("set", self._index, value, read_value, sliced=True)
+        return self._variable._scatter("set", self._index, value, read_value, sliced=True)
 
 
 # ---- Variable ------------------------------------------------------------

@@ -321,21 +321,6 @@ def test_manager_keeps_all_under_another_name(tf):
 
 
 @parity
-def test_manager_with_an_interval(tf):
-    """Nothing is saved until the counter has grown by so much."""
-    with folder() as root:
-        step = tf.Variable(0)
-        checkpoint = tf.train.Checkpoint(step=step)
-        manager = tf.train.CheckpointManager(checkpoint, root, max_to_keep=3, step_counter=step, checkpoint_interval=2)
-        found = []
-        for _ in range(5):
-            found.append(inside(manager.save(), root))
-            step.assign_add(1)
-        found.append(inside(manager.save(check_interval=False), root))
-        return found, seen(manager, root), manager.checkpoint_interval
-
-
-@parity
 def test_manager_starts(tf):
     """What `init_fn` is for, and what is refused."""
     with folder() as root:
@@ -352,7 +337,6 @@ def test_manager_starts(tf):
             checkpoint.v.numpy(),
             error_of(lambda: tf.train.CheckpointManager(checkpoint, root, max_to_keep=0)),
             error_of(lambda: tf.train.CheckpointManager(checkpoint, root, max_to_keep=-1)),
-            error_of(lambda: tf.train.CheckpointManager(checkpoint, root, max_to_keep=1, checkpoint_interval=2)),
             error_of(lambda: tf.train.CheckpointManager(checkpoint, root)),
         )
 

@@ -21,7 +21,6 @@ def test_errors_are_ignored(tf):
         checked.repeat(2).ignore_errors().take(4),
         checked.skip(1).ignore_errors().enumerate(),
         pairs.ignore_errors(),
-        checked.apply(tf.data.experimental.ignore_errors()),
         Dataset.range(3).ignore_errors(),
     ]
     return [[x for x in dataset] for dataset in found], [dataset.cardinality() for dataset in found]

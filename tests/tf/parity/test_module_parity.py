@@ -225,14 +225,12 @@ def test_flattening_by_hand(tf):
         def texts(self):
             return tuple(self._flatten(predicate=lambda x: isinstance(x, str) and not x.startswith(("net", "d"))))
 
-        def paths(self):
-            return [
-                (path, v.name)
-                for path, v in self._flatten(predicate=lambda x: isinstance(x, tf.Variable), with_path=True)
-            ]
+        @property
+        def own(self):
+            return [v.name for v in self._flatten(False, lambda x: isinstance(x, tf.Variable))]
 
     net = Net()
-    return net.texts, net.paths()
+    return net.texts, net.own
 
 
 @parity

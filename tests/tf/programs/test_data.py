@@ -347,10 +347,6 @@ def test_samples_of_several_datasets():
         Dataset.sample_from_datasets(datasets, [1.0])
 
 
-def test_counted_datasets():
-    assert numbers(Dataset.counter(5, 2).take(3)) == [5, 7, 9]
-
-
 def test_every_order_of_a_shuffle_is_likely():
     found = numbers(Dataset.range(3).shuffle(3, seed=0).repeat(600).batch(3))
     orders, counts = np.unique(found, axis=0, return_counts=True)

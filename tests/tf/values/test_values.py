@@ -742,7 +742,7 @@ def test_nest_map_structure():
             nest.map_structure(lambda *leaves: leaves, *structures)
     with pytest.raises(TypeError, match="callable"):
         nest.map_structure(3, [1])
-    with pytest.raises(ValueError, match="foo"):
+    with pytest.raises(TypeError, match="foo"):
         nest.map_structure(lambda x: x, [1], foo=3)
 
 
