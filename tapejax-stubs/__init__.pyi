@@ -249,44 +249,10 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> print(tape.gradient(y, x).numpy())
     2.0
     """
-def gradients(ys: Nest, xs: Nest, grad_ys: Nest = None, name: str = 'gradients', gate_gradients: Ignored = False, aggregation_method: Ignored = None, stop_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> list[tf.Tensor | None]:
-    """The gradient of the sum of all elements of `ys` with respect to each of `xs`, in a `function`.
-
-    Args:
-      ys: a tensor or a list of tensors.
-      xs: a tensor or variable, or a list of these: whatever `ys` were computed from, constants and other results included.
-      grad_ys: the cotangents to start from, as `ys`; None for ones.
-      stop_gradients: a tensor or a list of tensors that do not depend on `xs` here.
-      unconnected_gradients: what stands for an x that no y depends on: None or zeros.
-
-    Returns:
-      A list with a gradient for each of `xs`, of its shape and dtype, or None.
-
-    Raises:
-      RuntimeError: outside of a `function`, as in TensorFlow: use `GradientTape`.
-      ValueError: there are more or fewer of `grad_ys` than of `ys`.
-
-    >>> import tapejax as tf
-    >>> @tf.function
-    ... def slope_and_curvature(x):
-    ...     (slope,) = tf.gradients(x**3, x)
-    ...     return slope, tf.gradients(slope, x)[0]
-    >>> print(*slope_and_curvature(tf.constant(2.0)))
-    tf.Tensor(12.0, shape=(), dtype=float32) tf.Tensor(12.0, shape=(), dtype=float32)
-    """
 from tapejax.math import greater as greater
 from tapejax.math import greater_equal as greater_equal
 from tapejax.compat.v1 import group as group
 half: tf.DType
-def hessians(ys: Nest, xs: Nest, gate_gradients: Ignored = False, aggregation_method: Ignored = None, name: Ignored = 'hessians') -> list[tf.Tensor]:
-    """The second derivative of the sum of `ys` with respect to each of `xs` alone, in a `function`: see `gradients`.
-
-    Returns:
-      A list with a tensor of shape ``x.shape + x.shape`` for each of `xs`.
-
-    Raises:
-      ValueError: `ys` do not depend on one of `xs`.
-    """
 def identity(input: TensorLike, name: str | None = None) -> tf.Tensor:
     """A new tensor with the value of `input`; the gradient passes."""
 from tapejax.compat.v1 import identity_n as identity_n
@@ -443,7 +409,6 @@ from tapejax.math import reduce_mean as reduce_mean
 from tapejax.math import reduce_min as reduce_min
 from tapejax.math import reduce_prod as reduce_prod
 from tapejax.math import reduce_sum as reduce_sum
-from tapejax.compat.v1 import register_tensor_conversion_function as register_tensor_conversion_function
 def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
 def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> tf.Tensor:

@@ -36,6 +36,14 @@ def caller(skip: int = 2) -> Place | None:
     return None
 
 
+def levels_to_user() -> int:
+    """The `stacklevel`, for a warning in the calling function, of the line of user code that led here."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and serves(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 @functools.cache
 def serves(file: str) -> bool:
     """Whether `file` is a library's, Python's or tapejax's, so that no line of it counts as the user's."""

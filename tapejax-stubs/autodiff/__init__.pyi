@@ -735,8 +735,8 @@ class GradientTape:
           RuntimeError: the tape is used up, or recorded nothing yet.
           TypeError: `target`, `sources` or an argument holds something that is no tensor, array or variable.
           ValueError: `target` does not depend on an argument, or depends on it through what was not recorded: a value that
-            Python looked at or that went to NumPy, a variable that was assigned to; or an argument is the same array as
-            another or as a source.
+            Python looked at or that went to NumPy, a variable that was assigned to; an argument is the same array as
+            another or as a source; or a source was computed from another, or assigned to between two reads.
 
         >>> import jax, jax.numpy as jnp
         >>> import tapejax as tf

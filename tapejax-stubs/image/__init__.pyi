@@ -149,9 +149,9 @@ def per_image_standardization(image: TensorLike) -> tf.Tensor:
     """Each image with its mean subtracted, divided by its standard deviation (at least 1 / sqrt(number of values))."""
 def psnr(a: TensorLike, b: TensorLike, max_val: FloatLike, name: str | None = None) -> tf.Tensor:
     """The peak signal-to-noise ratio of images in decibels; `max_val` is the range of their values."""
-def random_brightness(image: TensorLike, max_delta: FloatLike, seed: IntLike | None = None) -> tf.Tensor:
+def random_brightness(image: TensorLike, max_delta: float, seed: IntLike | None = None) -> tf.Tensor:
     """`adjust_brightness` by a random number in [-max_delta, max_delta); max_delta must be non-negative."""
-def random_contrast(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: IntLike | None = None) -> tf.Tensor:
+def random_contrast(image: TensorLike, lower: float, upper: float, seed: IntLike | None = None) -> tf.Tensor:
     """`adjust_contrast` by a random factor in [lower, upper)."""
 def random_crop(value: TensorLike, size: ShapeLike, seed: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """A part of `value` of shape `size`, at a random place.
@@ -163,9 +163,9 @@ def random_flip_left_right(image: TensorLike, seed: IntLike | None = None) -> tf
     """Each image mirrored left to right, or not, at random."""
 def random_flip_up_down(image: TensorLike, seed: IntLike | None = None) -> tf.Tensor:
     """Each image turned upside down, or not, at random."""
-def random_hue(image: TensorLike, max_delta: FloatLike, seed: IntLike | None = None) -> tf.Tensor:
+def random_hue(image: TensorLike, max_delta: float, seed: IntLike | None = None) -> tf.Tensor:
     """`adjust_hue` by a random number in [-max_delta, max_delta); max_delta must be in [0, 0.5]."""
-def random_saturation(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: IntLike | None = None) -> tf.Tensor:
+def random_saturation(image: TensorLike, lower: float, upper: float, seed: IntLike | None = None) -> tf.Tensor:
     """`adjust_saturation` by a random factor in [lower, upper)."""
 def resize(images: Any, size: Any, method: Any = 'bilinear', preserve_aspect_ratio: Any = False, antialias: Any = False, name: str | None = None) -> tf.Tensor:
     """Images of another size: float32, but for method 'nearest', which keeps the dtype.
@@ -214,9 +214,9 @@ def ssim(img1: Any, img2: Any, max_val: Any, filter_size: Any = 11, filter_sigma
     """
 def ssim_multiscale(img1: TensorLike, img2: TensorLike, max_val: FloatLike, power_factors: Sequence[float] = ..., filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03) -> tf.Tensor:
     """The structural similarity over several scales, each half as large as the one before; see `ssim`."""
-def stateless_random_brightness(image: TensorLike, max_delta: FloatLike, seed: TensorLike) -> tf.Tensor:
+def stateless_random_brightness(image: TensorLike, max_delta: float, seed: TensorLike) -> tf.Tensor:
     """As `random_brightness`; the same `seed`, two integers, always gives the same."""
-def stateless_random_contrast(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: TensorLike) -> tf.Tensor:
+def stateless_random_contrast(image: TensorLike, lower: float, upper: float, seed: TensorLike) -> tf.Tensor:
     """As `random_contrast`; the same `seed`, two integers, always gives the same."""
 def stateless_random_crop(value: TensorLike, size: ShapeLike, seed: TensorLike, name: str | None = None) -> tf.Tensor:
     """As `random_crop`; the same `seed`, two integers, always gives the same."""
@@ -224,9 +224,9 @@ def stateless_random_flip_left_right(image: TensorLike, seed: TensorLike) -> tf.
     """As `random_flip_left_right`; the same `seed`, two integers, always gives the same."""
 def stateless_random_flip_up_down(image: TensorLike, seed: TensorLike) -> tf.Tensor:
     """As `random_flip_up_down`; the same `seed`, two integers, always gives the same."""
-def stateless_random_hue(image: TensorLike, max_delta: FloatLike, seed: TensorLike) -> tf.Tensor:
+def stateless_random_hue(image: TensorLike, max_delta: float, seed: TensorLike) -> tf.Tensor:
     """As `random_hue`; the same `seed`, two integers, always gives the same."""
-def stateless_random_saturation(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: TensorLike = None) -> tf.Tensor:
+def stateless_random_saturation(image: TensorLike, lower: float, upper: float, seed: TensorLike = None) -> tf.Tensor:
     """As `random_saturation`; the same `seed`, two integers, always gives the same."""
 def total_variation(images: TensorLike, name: str | None = None) -> tf.Tensor:
     """The sum of the absolute differences of neighbouring pixels: a number for each image."""

@@ -23,6 +23,7 @@ from ..jaxprs.fence import jaxpr_as_fun
 from ..jaxprs.types import Equation, Function, JaxProgram, Value
 
 CONVOLUTION = "conv_general_dilated"
+PRODUCTS = frozenset(("dot_general", CONVOLUTION))
 # Each of these many parts is an operation, or a convolution, for XLA to compile.
 MOST_GROUPS, MOST_TAPS, MOST_ALONG_DEPTH = 16, 100, 16
 # The kernel's gradient of a grouped convolution is so slow that more parts are worth it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -15,15 +14,13 @@ from ..jaxprs.cache import Cache
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.contents import jaxprs_in, tells_zeros
 from ..jaxprs.dependence import Links, carries_tangent
-from ..jaxprs.evaluate import evaluate
-from ..jaxprs.fence import Literal, Zero, jaxpr_as_fun, trace_context
-from ..jaxprs.lifting import run_equation
-from ..jaxprs.types import Equation, JaxProgram, Positions, Values
+from ..jaxprs.fence import Zero, jaxpr_as_fun, trace_context
+from ..jaxprs.types import Equation, Function, JaxProgram, Positions, Primitive, Values
 from ..tape.operation import JittedOp, Op, PythonOp, pullback
 from ..tape.recording import Entry, Kept, Recording
 from ..tape.rules import depends_on_rules, has_rule
 from ..tape.slicing import Step
-from .convolutions import made_quick, products
+from .convolutions import PRODUCTS, made_quick, products
 
 # A call with fewer multiplications in products and convolutions is run again: to hand arrays over would take longer.
 WORTH_KEEPING = 10_000_000
@@ -32,11 +29,11 @@ WORTH_KEEPING = 10_000_000
 class KeepingOp(Op):
     """What `noted` gives, then what its pullback with respect to the inputs `active_ins` needs beside the inputs.
 
-    Kept are results of products and convolutions; the rest of `jax.vjp`'s residuals is computed from these anew, as with
-    `jax.checkpoint_policies.dots_saveable`. ``call`` runs `op`, which may give more than `noted` does.
+    Kept are results of products and convolutions; the rest of `jax.vjp`'s residuals is computed from these anew
+    (`jax.checkpoint`). ``call`` runs `op`, which may give more than `noted` does.
     """
 
-    __slots__ = ("active_ins", "kept", "outputs", "program", "_again", "_every", "_noted", "_structure")
+    __slots__ = ("active_ins", "outputs", "program", "read", "structure", "_every", "_noted")
 
     def __init__(self, noted: Op, op: Op, active_ins: Positions, inputs: Values):
         self.active_ins, self._noted = active_ins, noted
@@ -44,15 +41,9 @@ class KeepingOp(Op):
         fn = noted.fn if noted.bound is None else jaxpr_as_fun(noted.bound[1]["jaxpr"])
 
         def run(*flat: Any) -> list[Any]:
-            def at(*active: Any) -> tuple[list[Any], list[Any]]:
-                full = list(flat)
-                for i, x in zip(active_ins, active, strict=True):
-                    full[i] = x
-                every = jax.tree.leaves(fn(*full))
-                return [x for x in every if carries_tangent(x)], every
-
-            _, pull, every = jax.vjp(at, *[flat[i] for i in active_ins], has_aux=True)
-            residuals, self._structure = jax.tree.flatten(pull)
+            again = jax.checkpoint(_restricted(fn, flat, active_ins), prevent_cse=False, policy=_is_product)
+            _, pull, every = jax.vjp(again, *[flat[i] for i in active_ins], has_aux=True)
+            residuals, self.structure = jax.tree.flatten(pull)
             self.outputs = len(every)
             more = [] if op is noted else jax.tree.leaves(op.fn(*flat))[self.outputs :]
             self._every = self.outputs + len(more)
@@ -60,19 +51,21 @@ class KeepingOp(Op):
 
         self.program = jax.make_jaxpr(run)(*inputs)
         jaxpr = open_jaxpr(self.program)
-        self._again, self.kept = _cut(jaxpr, self._every)
-        calls = jit(made_quick(lambda *flat: self._evaluate([*jaxpr.outvars[: self._every], *self.kept], flat)))
-        super().__init__(noted.name, noted.fn, calls, (noted, active_ins, trace_context()))
+        position = {v: i for i, v in enumerate(jaxpr.invars)}
+        # for each residual the input that it is, or None
+        self.read = [position.get(v) for v in jaxpr.outvars[self._every :]]
+        kept = [i for i in range(len(jaxpr.outvars)) if i < self._every or self.read[i - self._every] is None]
+
+        def call(*flat: Any) -> list[Any]:
+            outputs = jaxpr_as_fun(self.program)(*flat)
+            return [outputs[i] for i in kept]
+
+        super().__init__(noted.name, noted.fn, jit(made_quick(call)), (noted, active_ins, trace_context()))
 
     def run(self, inputs: Values) -> tuple[list[Any], Kept]:
         """What the operation gives, and what is kept of it."""
         every = self.call(*inputs)
         return every[: self._every], Kept(self, tuple(every[self._every :]))
-
-    def _evaluate(self, wanted: Sequence[Any], flat: Values, equations: Any = None, kept: Values = ()) -> list[Any]:
-        known = dict(zip(self.kept, kept, strict=False))
-        run = functools.partial(run_equation, {})
-        return evaluate(self.program, flat, run, known=known, equations=equations, wanted=wanted)
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
         noted, kept = entry.outputs[: self.outputs], entry.outputs[self.outputs :]
@@ -90,38 +83,39 @@ class KeepingOp(Op):
         )
         return self.run_derivative(derivative, (*inputs, *cotangents.values()))
 
-    def pulled_back(self, flat: Values, active_ins: Positions, active_outs: Positions) -> tuple[Any, ...]:
-        """The pullback of (inputs, what was kept, cotangents of the active outputs)."""
-        jaxpr = open_jaxpr(self.program)
-        count = len(jaxpr.invars)
-        inputs, kept, cotangents = flat[:count], flat[count : -len(active_outs)], flat[-len(active_outs) :]
-        residuals = self._evaluate(jaxpr.outvars[self._every :], inputs, self._again, kept)
-        given = dict(zip(active_outs, cotangents, strict=True))
-        inexact = [(j, x.aval) for j, x in enumerate(jaxpr.outvars[: self.outputs]) if carries_tangent(x.aval)]
-        ends = [given[j] if j in given else jnp.zeros(aval.shape, aval.dtype) for j, aval in inexact]
-        back = jax.tree.unflatten(self._structure, residuals)(ends)
-        return tuple([back[self.active_ins.index(i)] for i in active_ins])
+
+def _restricted(fn: Function, inputs: Values, active_ins: Positions) -> Function:
+    """`fn` as a function of some of its inputs, giving the outputs that have a tangent; and all outputs beside them."""
+
+    def at(*active: Any) -> tuple[list[Any], list[Any]]:
+        full = list(inputs)
+        for i, x in zip(active_ins, active, strict=True):
+            full[i] = x
+        every = jax.tree.leaves(fn(*full))
+        return [x for x in every if carries_tangent(x)], every
+
+    return at
 
 
-def _cut(jaxpr: Any, first: int) -> tuple[list[Equation], list[Any]]:
-    """How the outputs from `first` on are computed again: the equations, and the results of products that these read."""
-    needed = {x for x in jaxpr.outvars[first:] if not isinstance(x, Literal)}
-    again, kept = [], []
-    for eqn in reversed(jaxpr.eqns):
-        read = [x for x in eqn.outvars if x in needed]
-        if read and _multiplications_of(eqn):
-            kept += read
-        elif read:
-            again.append(eqn)
-            needed.update(x for x in eqn.invars if not isinstance(x, Literal))
-    return again[::-1], kept[::-1]
+def _is_product(primitive: Primitive, *_: Any, **__: Any) -> bool:
+    return primitive.name in PRODUCTS
 
 
 def _pullback(op: KeepingOp, active_ins: Positions, active_outs: Positions) -> Op:
     """The operation (inputs of `op`, what it kept, cotangents of its active outputs) -> cotangents of its active inputs."""
+    outputs = list(enumerate(op.program.out_avals[: op.outputs]))
 
     def pull(*flat: Any) -> tuple[Any, ...]:
-        return op.pulled_back(flat, active_ins, active_outs)
+        kept = iter(flat[len(op.program.in_avals) : -len(active_outs)])
+        residuals = [next(kept) if i is None else flat[i] for i in op.read]
+        given = dict(zip(active_outs, flat[-len(active_outs) :], strict=True))
+        ends = [
+            given[j] if j in given else jnp.zeros(aval.shape, aval.dtype)
+            for j, aval in outputs
+            if carries_tangent(aval)
+        ]
+        back = jax.tree.unflatten(op.structure, residuals)(ends)
+        return tuple([back[op.active_ins.index(i)] for i in active_ins])
 
     return Op(f"{op.name}_pullback", pull, key=(op, active_ins, active_outs, "kept"))
 
@@ -163,15 +157,8 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
     if not active_ins or has_rule(op.name) or not op.known.get(active_ins, True):
         return None
 
-    def at(*active: Any) -> tuple[list[Any], list[Any]]:
-        full = list(inputs)
-        for i, x in zip(active_ins, active, strict=True):
-            full[i] = x
-        every = op.fn(*full)
-        return [x for x in every if carries_tangent(x)], every
-
     try:
-        _, vjp, every = jax.vjp(at, *[inputs[i] for i in active_ins], has_aux=True)
+        _, vjp, every = jax.vjp(_restricted(op.fn, inputs, active_ins), *[inputs[i] for i in active_ins], has_aux=True)
     except Exception:  # it has no derivative: `gradient` says so, if it is asked
         op.known[active_ins] = False
         return None
@@ -222,7 +209,7 @@ def _make(noted: Op, op: Op, active_ins: Positions, inputs: Values) -> Op:
         found = KeepingOp(noted, op, active_ins, inputs)
     except Exception:  # of any type: rules are the user's
         return op
-    return found if found.kept else op
+    return found if None in found.read else op
 
 
 _is_large: Cache[bool] = Cache(4096)

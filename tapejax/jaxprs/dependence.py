@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from . import contents
 from .canonical import open_jaxpr
+from .derivatives import restricted
 from .fence import ConcreteArray, Literal, RefType, has_tangent, jaxpr_as_fun, user_type
 from .types import Atom, Equation, Function, JaxProgram, Params, Positions, Value, Values
 
@@ -85,13 +86,8 @@ def links(fn: Function, inputs: Values, outputs: Values, perturbed: Positions | 
     told = perturbed is not None
 
     def tangents_out(primals: list[Any], tangents: list[Any]) -> list[Any]:
-        def on_inexact(*xs: Any) -> list[Any]:
-            full = list(primals)
-            for i, x in zip(inexact, xs, strict=True):
-                full[i] = x
-            return [y for y, out in zip(jax.tree.leaves(fn(*full)), wanted, strict=True) if out]
-
-        return list(jax.jvp(on_inexact, [primals[i] for i in inexact], tangents)[1])
+        at = restricted(fn, primals, inexact, [j for j, out in enumerate(wanted) if out])
+        return list(jax.jvp(at, [primals[i] for i in inexact], tangents)[1])
 
     try:
         if not told:

@@ -22,7 +22,7 @@ def pull_back(
     """
     split = len(flat) - len(active_outs)
     inputs, cotangents = flat[:split], flat[split:]
-    back = jax.vjp(_restricted(fn, inputs, of, active_outs), *[inputs[i] for i in of])[1](list(cotangents))
+    back = jax.vjp(restricted(fn, inputs, of, active_outs), *[inputs[i] for i in of])[1](list(cotangents))
     return tuple([x for i, x in zip(of, back, strict=True) if i in active_ins])
 
 
@@ -33,7 +33,7 @@ def push_forward(fn: Function, active_ins: Positions, active_outs: Positions, of
     """
     split = len(flat) - len(active_ins)
     inputs, given = flat[:split], dict(zip(active_ins, flat[split:], strict=True))
-    at = _restricted(fn, inputs, of, active_outs)
+    at = restricted(fn, inputs, of, active_outs)
     primals = [inputs[i] for i in of]
     tangents = [given[i] if i in given else zeros_of(jax.typeof(inputs[i]).to_tangent_aval()) for i in of]
     if _pulls_only(at, primals):
@@ -43,7 +43,7 @@ def push_forward(fn: Function, active_ins: Positions, active_outs: Positions, of
     return list(jax.jvp(at, primals, tangents)[1])
 
 
-def _restricted(fn: Function, inputs: Values, active_ins: Sequence[int], active_outs: Sequence[int]) -> Function:
+def restricted(fn: Function, inputs: Values, active_ins: Sequence[int], active_outs: Sequence[int]) -> Function:
     """`fn` as a function of its active inputs, giving its active outputs."""
 
     def at(*xs: Any) -> list[Any]:

@@ -17,18 +17,16 @@ def evaluate(
     run: Callable[[Equation, Values], Sequence[Any]],
     *,
     lifted: Mapping[int, Value] | None = None,
-    known: Mapping[Any, Value] | None = None,
     equations: Sequence[Equation] | None = None,
     wanted: Sequence[Atom] | None = None,
 ) -> list[Any]:
     """The values of the atoms `wanted` (by default the outputs) after ``run(equation, inputs)`` of the `equations` (all).
 
-    A constant, by its identity, is read from `lifted` where it is there; `known` are values of variables beside `args`.
+    A constant, by its identity, is read from `lifted` where it is there.
     """
     jaxpr, lifted = open_jaxpr(program), lifted or {}
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, (lifted.get(id(c), c) for c in consts_of(program)), strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
-    env.update(known or {})
 
     def read(atom: Atom) -> Any:
         return lifted.get(id(atom.val), atom.val) if isinstance(atom, Literal) else env[atom]

@@ -6,6 +6,7 @@ JAX's caches and ours recognise it as the same program.
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -57,18 +58,35 @@ def intern(value: Value) -> Any:
         return mapped(intern, value)
     if constants(value):
         return value
-    known = _known.get(value)
-    if known is not None and (first := known()) is not None and not cache.shadowing:
-        return _used(first)
-    if value in _uncacheable:
-        return value
     try:
-        key = canonical.exact(value)
+        return value if value in _uncacheable else _first_of(value, _known)
     except UncacheableError:
         _uncacheable.add(value)
         return value
-    first = _representatives.get(key, _copied, value)
-    _known[value] = weakref.ref(first)
+
+
+def intern_forward(value: Value) -> Any:
+    """`intern` for what is run and never differentiated: the rules of functions in it do not matter, and are left out."""
+    if not isinstance(value, JAXPR_TYPES):
+        return mapped(intern_forward, value)
+    if constants(value):
+        return value
+    with custom_rules.left_out(), contextlib.suppress(UncacheableError):
+        return _first_of(value, _forward, "forward")
+    return value
+
+
+def _first_of(value: JaxProgram, known: weakref.WeakKeyDictionary[JaxProgram, Any], *kind: str) -> JaxProgram:
+    """The first program with the structure of `value`; `known` has it for programs that were seen before.
+
+    Raises:
+      UncacheableError: `value` has no exact key.
+    """
+    reference = known.get(value)
+    if reference is not None and (first := reference()) is not None and not cache.shadowing:
+        return _used(first)
+    first = _representatives.get((*kind, canonical.exact(value)), _copied, value)
+    known[value] = weakref.ref(first)
     return _used(first, value)
 
 
@@ -78,25 +96,6 @@ def _used(first: JaxProgram, *values: JaxProgram) -> JaxProgram:
     use.age = _ages.now
     use.programs.update([value for value in values if value is not first])
     return first
-
-
-def intern_forward(value: Value) -> Any:
-    """`intern` for what is run and never differentiated: the rules of functions in it do not matter, and are left out."""
-    if not isinstance(value, JAXPR_TYPES):
-        return mapped(intern_forward, value)
-    if constants(value):
-        return value
-    known = _forward.get(value)
-    if known is not None and (first := known()) is not None and not cache.shadowing:
-        return _used(first)
-    with custom_rules.left_out():
-        try:
-            key = "forward", canonical.exact(value)
-        except UncacheableError:
-            return value
-        first = _representatives.get(key, _copied, value)
-    _forward[value] = weakref.ref(first)
-    return _used(first, value)
 
 
 def _copied(value: JaxProgram) -> JaxProgram:

@@ -94,8 +94,6 @@ _LATER: dict[str, dict[str, str]] = {
             get_static_value group identity_n is_symbolic_tensor no_op tuple
             """,
         "ops.indexed_slices": "IndexedSlices",
-        "programs.graphs": "gradients hessians",
-        "values.conversions": "register_tensor_conversion_function",
         "ops.initializers": """
             constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer
             """,
@@ -108,7 +106,7 @@ _LATER: dict[str, dict[str, str]] = {
         ".tools.seeing.source": "code",
     },
     "tf.autodiff": {".tape.accumulator": "ForwardAccumulator", ".tape.gradient_tape": "GradientTape"},
-    "tf.autograph": {"ops.graph": "set_verbosity trace", "programs.autograph": "to_graph"},
+    "tf.autograph": {"ops.graph": "set_verbosity trace"},
     "tf.autograph.experimental": {"ops.graph": "do_not_convert set_loop_options"},
     "tf.compat": {"ops.compat": "as_bytes as_str=as_text as_str_any as_text dimension_value path_to_str"},
     "tf.compat.v1": {
@@ -146,7 +144,7 @@ _LATER: dict[str, dict[str, str]] = {
             set_visible_devices tensor_float_32_execution_enabled
             """
     },
-    "tf.config.optimizer": {"ops.config": "get_jit set_jit"},
+    "tf.config.optimizer": {"ops.config": "get_experimental_options get_jit set_experimental_options set_jit"},
     "tf.config.threading": {
         "ops.config": """
             get_inter_op_parallelism_threads get_intra_op_parallelism_threads set_inter_op_parallelism_threads

@@ -76,30 +76,6 @@ def print(*inputs: object, **kwargs: Any) -> None:
     >>> tf.print("x =", tf.range(10), [tf.constant(1.5), "text"], output_stream=sys.stdout)
     x = [0 1 2 ... 7 8 9] [1.5, 'text']
     """
-def register_tensor_conversion_function(base_type: type[Any] | tuple[type[Any], ...], conversion_func: Callable[..., Any], priority: int = 100) -> None:
-    """Makes objects of a class tensors wherever an operation takes one, beside a tensor in Python's operators, too.
-
-    Args:
-      base_type: the class, or a tuple of classes; subclasses count.
-      conversion_func: called as ``conversion_func(value, dtype=None, name=None, as_ref=False)``. It returns a tensor, which has
-        that dtype if one is given, or NotImplemented, which passes `value` on to the next function. Gradients pass through what
-        it computes.
-      priority: functions with smaller numbers are asked first, of equal ones those that were registered earlier.
-
-    Raises:
-      TypeError: `base_type` is not a class or one of numbers or NumPy arrays, or `conversion_func` cannot be called.
-
-    >>> import tapejax as tf
-    >>> class Positive:
-    ...     def __init__(self, value):
-    ...         self.logarithm = tf.Variable(tf.math.log(value))
-    >>> tf.register_tensor_conversion_function(Positive, lambda x, dtype, name, as_ref: tf.exp(x.logarithm))
-    >>> scale = Positive(2.0)
-    >>> with tf.GradientTape() as tape:
-    ...     y = tf.constant(3.0) * scale
-    >>> print(y.numpy(), tape.gradient(y, scale.logarithm).numpy())
-    6.0 6.0
-    """
 from tapejax.random import set_seed as set_random_seed
 from tapejax.nn import space_to_batch as space_to_batch_nd
 def unravel_index(indices: TensorLike, dims: ShapeLike, name: str | None = None) -> tf.Tensor:

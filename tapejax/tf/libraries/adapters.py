@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-import types
+from typing import Any
 
 from ..values import reading
 
@@ -16,8 +16,7 @@ from ..values import reading
 ADAPTERS = {"keras": ".keras_adapter", "flax.nnx": ".flax_adapter"}
 _pending = dict(ADAPTERS)
 
-# The package and its namespaces, which the package hands in: Keras's adapter makes their functions take KerasTensors.
-namespaces: tuple[types.ModuleType, ...] = ()
+package: Any = None  # tapejax itself, which hands itself in
 
 
 def install() -> None:

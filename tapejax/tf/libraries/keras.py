@@ -34,14 +34,12 @@ import numpy as np
 
 from ..ops import summary
 from ..values import reading
-from ..values.dtypes import DType
-from ..values.errors import SymbolicValue, extra_missing
+from ..values.errors import extra_missing
 from ..values.names import name_scope
-from ..values.structures import is_variable
 from ..values.tensor import Tensor
 from . import adapters as libraries
 from . import keras_adapter, keras_trainer
-from .keras_adapter import arrays_in, tensors_in, visible
+from .keras_adapter import tensors_in, visible
 
 NAME = "tapejax.keras"  # under which programs import it
 
@@ -151,87 +149,6 @@ def _answer_in_tensors(keras: types.ModuleType) -> None:
     keras.Variable.numpy = lambda variable: Tensor(variable._value).numpy()
 
 
-# ---- functional models ----------------------------------------------------------------------------------------------
-
-
-def _operation_class(keras: types.ModuleType, functions: dict[str, Callable]) -> type:
-    @keras.saving.register_keras_serializable("tapejax")
-    class Call(keras.Operation):  # type: ignore[name-defined]
-        """A call of a tf function, in a Functional model: its inputs are `arguments` at `positions`, all else is part of it."""
-
-        def __init__(self, function: str, arguments: Any, positions: list[int], name: str | None = None):
-            super().__init__(name=name)
-            self._function, self._arguments, self._positions = function, arguments, positions
-
-        def compute_output_spec(self, inputs: Any) -> Any:
-            # Keras takes a KerasTensor times a number for sparse.
-            return super().compute_output_spec([keras.KerasTensor(x.shape, x.dtype) for x in inputs])
-
-        def call(self, inputs: Any) -> Any:
-            leaves = keras.tree.flatten(self._arguments)
-            for position, x in zip(self._positions, inputs, strict=True):
-                leaves[position] = x
-            args, kwargs = keras.tree.pack_sequence_as(self._arguments, leaves)
-            return arrays_in(functions[self._function](*args, **kwargs))
-
-        def get_config(self) -> dict:
-            if any(is_variable(x) for x in keras.tree.flatten(self._arguments)):
-                raise NotImplementedError(
-                    f"a model with a variable in {self._function} between its layers has no config, and cannot be saved or "
-                    "cloned as a whole: save its weights, or make a layer that holds the variable"
-                )
-            arguments = keras.tree.map_structure(_portable, self._arguments)
-            return {
-                "function": self._function,
-                "arguments": keras.saving.serialize_keras_object(arguments),
-                "positions": self._positions,
-                "name": self.name,
-            }
-
-        @classmethod
-        def from_config(cls, config: dict) -> Any:
-            return cls(**{**config, "arguments": keras.saving.deserialize_keras_object(config["arguments"])})
-
-    return Call
-
-
-def _portable(x: Any) -> Any:
-    return x.name if isinstance(x, DType) else arrays_in(x)
-
-
-def _take_symbols(keras: types.ModuleType) -> None:
-    """Lets tf functions take the KerasTensors of Functional models, and give KerasTensors."""
-    functions: dict[str, Callable] = {}
-    operation = _operation_class(keras, functions)
-    count: dict[str, int] = {}
-
-    def taking_symbols(fn: Callable, path: str) -> Callable:
-        functions[path] = fn
-
-        @functools.wraps(fn)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return fn(*args, **kwargs)
-            except SymbolicValue:
-                leaves = keras.tree.flatten((args, kwargs))
-                symbols = {i: x for i, x in enumerate(leaves) if isinstance(x, keras.KerasTensor)}
-                if not symbols:
-                    raise
-            name = f"tf_{fn.__name__.strip('_')}"
-            count[name] = number = count.get(name, -1) + 1
-            others = [None if i in symbols else x for i, x in enumerate(leaves)]
-            arguments = keras.tree.pack_sequence_as((args, kwargs), others)
-            made = operation(path, arguments, [*symbols], f"{name}_{number}" if number else name)
-            return made([*symbols.values()])
-
-        return call
-
-    for module in libraries.namespaces:
-        for name, fn in list(vars(module).items()):
-            if isinstance(fn, types.FunctionType) and fn.__module__.startswith("tapejax.tf.ops") and name[:1] != "_":
-                setattr(module, name, taking_symbols(fn, f"tf{module.__name__.removeprefix('tapejax')}.{name}"))
-
-
 # ---- the modules ----------------------------------------------------------------------------------------------------
 
 
@@ -295,7 +212,7 @@ class _TensorFlow:
     compat = property(lambda self: types.SimpleNamespace(v1=self))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(libraries.namespaces[0], name)
+        return getattr(libraries.package, name)
 
 
 def _open_name_scopes() -> None:
@@ -324,12 +241,12 @@ def _instead_of_tensorflow() -> None:
     for name, found in (
         ("legacy.backend", tensorflow),  # tf.keras.backend.mean and the like
         ("legacy.layers", tensorflow),
-        ("utils.rng_utils", types.SimpleNamespace(available=True, random=libraries.namespaces[0].random)),
+        ("utils.rng_utils", types.SimpleNamespace(available=True, random=libraries.package.random)),
         ("saving.serialization_lib", types.SimpleNamespace(available=False)),
     ):
         importlib.import_module(f"keras.src.{name}").tf = found  # type: ignore[attr-defined]
     tensorboard: Any = importlib.import_module("keras.src.callbacks.tensorboard")
-    tensorboard.TensorBoard.summary = libraries.namespaces[0].summary
+    tensorboard.TensorBoard.summary = libraries.package.summary
     tensorboard.keras_model_summary = summary.keras_model
 
     def set_logits(tensor: Tensor, logits: Any) -> None:
@@ -425,7 +342,6 @@ def _fill(names: dict[str, Any]) -> _Mirror:
     keras = sys.modules["keras"]
     if not keras_adapter.returns_tensors:
         _answer_in_tensors(keras)
-        _take_symbols(keras)
         _instead_of_tensorflow()
         _open_name_scopes()
         _share_functions()

@@ -28,7 +28,7 @@ import numpy as np
 from ...jaxprs.cache import on_clear
 from ...jaxprs.canonical import Identity, exact
 from ...jaxprs.fence import Tracer, current_trace, trace_context
-from ...places import serves
+from ...places import levels_to_user
 from ...tape import active, operation, runner
 from ..ops.sizes import Sizes
 from ..values import reading, staging
@@ -75,8 +75,8 @@ def install(keras: types.ModuleType) -> None:
 
     def refuse(tensor: object) -> NoReturn:
         raise SymbolicValue(
-            f"{tensor!r} has no value: it is a placeholder of a Functional model. Pass it to layers, keras.ops, or (having "
-            "imported tapejax.keras) to tf functions; a jnp function goes into a keras.layers.Lambda."
+            f"{tensor!r} has no value: it is a placeholder of a Functional model. Pass it to layers or keras.ops; a function of "
+            "tf or jnp goes into a keras.layers.Lambda, or into a layer's call."
         )
 
     keras.KerasTensor.__jax_array__ = refuse
@@ -480,14 +480,6 @@ def _settings(optimizer: Optimizer) -> Iterator[Hashable]:
                 yield name, exact(value)
             elif isinstance(value, (list, tuple, set, frozenset)):  # names that take no part; a schedule's boundaries
                 yield name, *[exact(x) for x in value if type(x) in _SETTINGS]
-
-
-def levels_to_user() -> int:
-    """The `stacklevel`, for a warning in the calling function, of the line of user code that led here."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and serves(frame.f_code.co_filename):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------

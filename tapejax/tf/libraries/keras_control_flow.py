@@ -1,17 +1,15 @@
 """Keras's control flow (`keras.ops.cond`, `while_loop`, `scan` ...) over functions that read and assign to variables.
 
 On JAX these functions are those of `jax.lax`, which trace what they are given: an assignment would leak out of the trace. While a
-`function` is traced, what is assigned is carried through the operation (`staging.Threaded`). On values they run as Python,
-as in TensorFlow, where the branch is known, or where what they are given assigns to a variable; else as Keras has them.
+`function` is traced, what is assigned is carried through the operation (`staging.Threaded`). On values the chosen branch runs as
+Python; a loop is Keras's, or such a program of its own where what it is given assigns to a variable.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
-import operator
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -25,17 +23,18 @@ from ..values import reading
 from ..values.errors import VariableInTraceError
 from ..values.staging import Threaded, row_of
 from ..values.types import Array
+from . import adapters as libraries
 
 
 class _Here(threading.local):
-    attempt = False  # whether what is traced here runs as Python if it assigns to a variable
+    attempt = False  # whether what is traced here becomes a program if it assigns to a variable
 
 
 _here = _Here()
 
 
 def refuse_assignment(name: str) -> None:
-    """Raises VariableInTraceError where what assigns to the variable of that name will run as Python then."""
+    """Raises VariableInTraceError where what assigns to the variable of that name will become a program then."""
     if _here.attempt and active.staging():
         raise VariableInTraceError(f"Variable {name!r} was assigned to while JAX traces a function.")
 
@@ -64,18 +63,20 @@ def _either(original: Callable, taken: Callable, on_values: Callable, in_program
 # ---- on values ------------------------------------------------------------------------------------------------------
 
 
-def _or_as_python(as_python: Callable) -> Callable:
-    """The operation as Keras has it, or `as_python` where what it is given assigns to a variable, or reads one of ours."""
+def _as_program(in_program: Callable) -> Callable:
+    """The operation as Keras has it; as a program that is run once, where what it is given assigns to a variable, or reads one of
+    ours; and where a tape records a loop of JAX's that has no gradient."""
 
     def on_values(original: Callable, *args: Any, **kwargs: Any) -> Any:
-        before, _here.attempt = _here.attempt, True
-        try:
-            return original(*args, **kwargs)
-        except VariableInTraceError:
-            pass
-        finally:
-            _here.attempt = before
-        return as_python(*args, **kwargs)
+        if in_program is not _while_in_program or not reading.recording():
+            before, _here.attempt = _here.attempt, True
+            try:
+                return original(*args, **kwargs)
+            except VariableInTraceError:
+                pass
+            finally:
+                _here.attempt = before
+        return libraries.package.function(lambda: in_program(original, *args, **kwargs), autograph=False)()
 
     return on_values
 
@@ -90,53 +91,6 @@ def _cond(original: Callable, pred: Any, true_fn: Callable, false_fn: Callable) 
 
 def _switch(original: Callable, index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     return _arrays(branches[min(max(int(index), 0), len(branches) - 1)](*operands))
-
-
-def _while_as_python(cond: Callable, body: Callable, loop_vars: Any, maximum_iterations: int | None = None) -> Any:
-    one = not isinstance(loop_vars, (tuple, list))
-    now: Any = (loop_vars,) if one else tuple(loop_vars)
-    for _ in itertools.count() if maximum_iterations is None else range(int(maximum_iterations)):
-        if not bool(cond(*now)):
-            break
-        now = body(*now)
-        now = (now,) if one else tuple(now)
-    return _arrays(now[0] if one else now)
-
-
-def _while(original: Callable, *args: Any, **kwargs: Any) -> Any:
-    if reading.recording():  # JAX's own has no gradient
-        return _while_as_python(*args, **kwargs)
-    return _or_as_python(_while_as_python)(original, *args, **kwargs)
-
-
-def _fori_as_python(lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:
-    for i in range(int(lower), int(upper)):
-        init_val = body_fun(jnp.asarray(i), init_val)
-    return _arrays(init_val)
-
-
-def _rows(xs: Pytree, length: int | None, reverse: bool) -> Iterator[Pytree]:
-    count = length if length is not None else len(jax.tree.leaves(xs)[0])
-    for i in reversed(range(count)) if reverse else range(count):
-        yield jax.tree.map(operator.itemgetter(i), xs)
-
-
-def _stacked(rows: Sequence[Pytree]) -> Pytree:
-    return jax.tree.map(lambda *each: jnp.stack(each), *rows)
-
-
-def _scan_as_python(
-    f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: Any = 1
-) -> Any:
-    found = []
-    for x in _rows(xs, length, reverse):
-        init, y = f(init, x)
-        found.append(y)
-    return _arrays(init), _stacked(found[::-1] if reverse else found)
-
-
-def _map_as_python(f: Callable, xs: Any) -> Any:
-    return _stacked([f(x) for x in _rows(xs, None, False)])
 
 
 # ---- in a program ---------------------------------------------------------------------------------------------------
@@ -234,8 +188,8 @@ def _map_in_program(original: Callable, f: Callable, xs: Any) -> Any:
 _FUNCTIONS: dict[str, tuple[Callable, Callable]] = {
     "cond": (_cond, _cond_in_program),
     "switch": (_switch, _switch_in_program),
-    "while_loop": (_while, _while_in_program),
-    "fori_loop": (_or_as_python(_fori_as_python), _fori_in_program),
-    "scan": (_or_as_python(_scan_as_python), _scan_in_program),
-    "map": (_or_as_python(_map_as_python), _map_in_program),
+    "while_loop": (_as_program(_while_in_program), _while_in_program),
+    "fori_loop": (_as_program(_fori_in_program), _fori_in_program),
+    "scan": (_as_program(_scan_in_program), _scan_in_program),
+    "map": (_as_program(_map_in_program), _map_in_program),
 }

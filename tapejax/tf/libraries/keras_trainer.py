@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from ...places import levels_to_user
 from ...tape.gradient_tape import GradientTape
 from ..values import reading
 from ..values.tensor import Variable
 from ..values.types import Array, Nest
 from . import adapters as libraries
-from .keras_adapter import Model, arrays_in, contains, from_user, levels_to_user, visible
+from .keras_adapter import Model, arrays_in, contains, from_user, visible
 
 _PARTS = ("train", "test", "predict")
 
@@ -40,7 +41,7 @@ def in_tensorflows_way(model: Model) -> bool:
         return True
     # A tf.Variable, a tf.Module's too, and a metric that is updated in `call`, are no part of the state that Keras hands around.
     return any(
-        getattr(part, "_metrics", ()) or contains((Variable, libraries.namespaces[0].Module), list(vars(part).values()))
+        getattr(part, "_metrics", ()) or contains((Variable, libraries.package.Module), list(vars(part).values()))
         for part in (*model._flatten_layers(), *model.metrics)
     )
 
@@ -136,7 +137,7 @@ def _executed(model: Model, part: str, combine: Callable[[list[Nest]], Nest]) ->
     def one_step(data: Nest) -> Nest:
         return getattr(model, f"{part}_step")(data)
 
-    step = one_step if model.run_eagerly else libraries.namespaces[0].function(one_step)
+    step = one_step if model.run_eagerly else libraries.package.function(one_step)
 
     def execute(iterator: Iterator[Nest]) -> Nest:
         outputs = [step(data) for data in itertools.islice(iterator, model.steps_per_execution)]
@@ -148,7 +149,7 @@ def _executed(model: Model, part: str, combine: Callable[[list[Nest]], Nest]) ->
 
 
 def _tensors(data: Nest) -> Nest:
-    convert = libraries.namespaces[0].convert_to_tensor
+    convert = libraries.package.convert_to_tensor
     return importlib.import_module("keras").tree.map_structure(lambda x: x if x is None else convert(x), data)
 
 

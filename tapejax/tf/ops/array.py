@@ -382,7 +382,7 @@ def transpose(a, perm: IntsLike | None = None, conjugate: bool = False):
     Raises:
       InvalidArgumentError: `perm` is not a permutation of the axes.
     """
-    turned = jnp.transpose(a, perm)
+    turned = jnp.transpose(a, perm)  # type: ignore[arg-type]  # here it is a tuple
     return jnp.conj(turned) if conjugate else turned
 
 
@@ -602,7 +602,7 @@ def getitem(x: TensorLike, index: Index) -> Tensor:
       TypeError: an index is of another kind: TensorFlow has `gather` for lists of indices.
     """
     array = raw(x)
-    if isinstance(index, (bool, np.bool_)) or (_is_array(index) and index.dtype == bool):
+    if _is_bool(index):
         return boolean_mask(x, index)
     # TensorFlow takes a list for a tuple: x[[0, 2]] is x[0, 2].
     index = tuple(index) if isinstance(index, (tuple, list)) else (index,)
@@ -681,9 +681,13 @@ def _bound(bound: IntLike) -> int:
     return int(value)
 
 
-def _position(item: Index, length: int, axis: int) -> Value:
+def _is_bool(x: TensorLike) -> bool:
+    return isinstance(x, (bool, np.bool_)) or (_is_array(x) and x.dtype == bool)
+
+
+def _position(item: TensorLike, length: int, axis: int) -> Value:
     """A number index as a start: checked when its value is known, else wrapped and clamped."""
-    refused = isinstance(item, (bool, np.bool_)) or (_is_array(item) and item.dtype == bool)
+    refused = _is_bool(item)
     if refused and not np.ndim(item):
         raise InvalidArgumentError(f"a bool index cannot be combined with others, or be in a list: {item!r}")
     number = isinstance(item, (int, np.integer))

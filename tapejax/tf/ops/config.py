@@ -257,6 +257,7 @@ _THREADS = "Remembered only: XLA has a thread for each core; ``taskset`` gives i
 _KEPT: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "soft_device_placement": (True, lambda enabled: bool(enabled), "Whether `tf.device` may name a device that is not there."),
     "jit": ("", lambda enabled: "autoclustering" if enabled in (True, "autoclustering") else "", "Remembered only."),
+    "experimental_options": ({}, lambda options: {**_settings["experimental_options"], **options}, "Remembered only."),
     "log_device_placement": (False, lambda enabled: bool(enabled), "Remembered only: ``x.device`` says where an array is."),
     "inter_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),
     "intra_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),

@@ -127,7 +127,7 @@ class Generator:
     def __init__(
         self,
         copy_from: Generator | None = None,
-        state: IntsLike | None = None,
+        state: IntsLike | Variable | None = None,
         alg: Algorithm | str | int | None = None,
     ):
         if copy_from is not None:
@@ -138,8 +138,7 @@ class Generator:
             raise ValueError("Generator: state and alg must both be given, or copy_from: see Generator.from_seed")
         self._algorithm = _algorithm(alg)
         if not isinstance(state, Variable):
-            state = _state_from(state, _LENGTH[self._algorithm])
-            state = Variable(state, name="StateVar", trainable=False)
+            state = Variable(_state_from(state, _LENGTH[self._algorithm]), name="StateVar", trainable=False)
         self._state = state
 
     @classmethod

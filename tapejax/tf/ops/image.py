@@ -539,7 +539,7 @@ def adjust_gamma(image: TensorLike, gamma: FloatLike = 1, gain: FloatLike = 1) -
     return _adjusted(image, _adjust_gamma, gamma, gain)
 
 
-def _require_scalar(name: str, value: FloatLike) -> None:
+def _require_scalar(name: str, value: TensorLike) -> None:
     if np.ndim(value):
         raise InvalidArgumentError(f"{name} must be a scalar, got {value}")
 
@@ -613,7 +613,7 @@ renamed("random_flip", _flip_where)
 
 
 def _random_delta(name: str, adjust: Callable, most: float, bound: str) -> Callable[..., Tensor]:
-    def public(image: TensorLike, max_delta: FloatLike, seed: IntLike | None = None) -> Tensor:
+    def public(image: TensorLike, max_delta: float, seed: IntLike | None = None) -> Tensor:
         _require(0 <= max_delta <= most, f"max_delta must be {bound}, got {max_delta}")
         return adjust(image, _random.uniform((), -max_delta, max_delta, seed=seed))
 
@@ -622,7 +622,7 @@ def _random_delta(name: str, adjust: Callable, most: float, bound: str) -> Calla
 
 
 def _random_factor(name: str, adjust: Callable) -> Callable[..., Tensor]:
-    def public(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: IntLike | None = None) -> Tensor:
+    def public(image: TensorLike, lower: float, upper: float, seed: IntLike | None = None) -> Tensor:
         _require(upper > lower, f"{name}: upper must be > lower, got {lower} and {upper}")
         _require(lower >= 0, f"{name}: lower must be non-negative, got {lower}")
         return adjust(image, _random.uniform((), lower, upper, seed=seed))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from ..values import nest
 from ..values.dtypes import TensorShape
 from ..values.tensor import Tensor, convert_to_tensor, op
 from ..values.types import Array, ShapeLike, TensorLike
+from .table import known
 
 
 @nest.composite
+@jax.tree_util.register_pytree_node_class
 class IndexedSlices:
     """Rows of a tensor and where they are: what ``Variable.scatter_add`` and its like take.
 
@@ -31,7 +35,8 @@ class IndexedSlices:
     """
 
     def __init__(self, values: TensorLike, indices: TensorLike, dense_shape: ShapeLike | None = None):
-        self._values, self._indices, self._shape = values, indices, dense_shape
+        self._values, self._indices = values, indices
+        self._shape: Any = dense_shape  # as it was given: sizes, or an integer tensor
 
     values = property(lambda self: self._values, doc="The rows, as they were given.")
     indices = property(lambda self: convert_to_tensor(self._indices, dtype_hint="int32"), doc="The number of each row.")
@@ -62,6 +67,16 @@ class IndexedSlices:
     @classmethod
     def __tf_unflatten__(cls, metadata: None, components: Sequence[TensorLike]) -> IndexedSlices:
         return cls(*components)
+
+    def tree_flatten(self) -> tuple[tuple[TensorLike, ...], tuple[int, ...] | None]:
+        # A program is made for the size of the whole where that is known.
+        if isinstance(self._shape, Tensor) and known(self._shape._array) is None:
+            return (self._values, self._indices, self._shape), None
+        return (self._values, self._indices), None if self._shape is None else tuple(int(size) for size in self._shape)
+
+    @classmethod
+    def tree_unflatten(cls, sizes: tuple[int, ...] | None, parts: Sequence[TensorLike]) -> IndexedSlices:
+        return cls(*parts, *(() if sizes is None else (sizes,)))
 
     def with_values(self, values: TensorLike) -> IndexedSlices:
         """Other rows at the same places."""

@@ -113,7 +113,7 @@ def _reversible(test: JaxProgram, step: JaxProgram) -> Callable:
             ]
             return i + 1, run(*consts, *state), slots
 
-        slots = [jnp.zeros((SLOTS, *x.shape), x.dtype) for x in start]
+        slots = [jnp.zeros((SLOTS, *jnp.shape(x)), x.dtype) for x in start]  # a literal has no shape
         slots = while_loop(lambda carry: carry[0] < count, keep, (jnp.int32(0), start, slots))[2]
         smooth = [jnp.issubdtype(x.dtype, jnp.inexact) for x in start]
         smooth_consts = [jnp.issubdtype(x.dtype, jnp.inexact) for x in consts]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..values import tensor as values
 from ..values.tensor import Tensor, Variable, raw
-from ..values.types import Array, Index, Nest, ShapeLike, TensorLike
+from ..values.types import Array, Index, Nest, TensorLike
 from . import random
 from .table import renamed
 
@@ -89,7 +89,7 @@ _CONSTANTS: dict[str, Any] = {
 # ---- Random numbers ----------------------------------------------------------------------------------------
 
 
-def _sizes(size: ShapeLike | None) -> tuple[int, ...]:
+def _sizes(size: int | Sequence[int] | None) -> tuple[int, ...]:
     return () if size is None else (size,) if isinstance(size, int) else tuple(size)
 
 

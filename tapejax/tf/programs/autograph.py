@@ -26,9 +26,7 @@ import numpy as np
 from ...jaxprs.cache import on_clear
 from ...places import serves
 from ..ops import array, control_flow, graph
-from ..values import reading
 from ..values.tensor import is_array_like
-from ..values.types import Ignored
 from . import statements
 from .signatures import Arguments, Keywords
 
@@ -181,7 +179,7 @@ def call(
         if f in (super, eval, locals, globals) and scope is not None:
             return _in_context(f, args, scope)
         return statements.BUILTINS.get(f, f)(*args, **kwargs)
-    if _is_range(f) and any(map(statements.is_traced, (*args, *kwargs.values()))):
+    if f is array.range and any(map(statements.is_traced, (*args, *kwargs.values()))):
         return statements.Range(*args, **kwargs)
     if getattr(f, "__module__", None) in _CALLING_USERS:
         args = tuple(converted(x) if isinstance(x, _FUNCTIONS) else x for x in args)
@@ -192,11 +190,6 @@ def call(
 # Modules whose functions call those of the user's that they are given.
 _CALLING_USERS = (control_flow.__name__, control_flow.__name__.replace("control_flow", "distribute"))
 _FUNCTIONS = (types.FunctionType, types.MethodType)
-
-
-def _is_range(f: Callable) -> bool:
-    # With Keras loaded, tf.range is wrapped, so that it takes Keras's symbols.
-    return getattr(f, "__name__", "") == array.range.__name__ and inspect.unwrap(f) is inspect.unwrap(array.range)
 
 
 def _in_context(f: Callable, args: tuple, scope: statements.FunctionScope | None) -> Any:
@@ -231,33 +224,6 @@ def converted(f: Callable) -> Callable:
     bound = getattr(f, "__self__", None) if isinstance(f, types.MethodType) else None if f is function else f
     _artifact(new)  # so that a rewritten lambda is not rewritten again
     return new if bound is None else types.MethodType(new, bound)
-
-
-def to_graph(entity: Callable, recursive: bool = True, experimental_optional_features: Ignored = None) -> Callable:
-    """`entity`, a function or method, rewritten so that its control flow may depend on tensors, as `function` does it.
-
-    Where values are known it runs as it is.
-
-    Raises:
-      ImportError: the extra `tapejax[autograph]` is not installed.
-
-    >>> import tapejax as tf
-    >>> @tf.autograph.to_graph
-    ... def clipped(x):
-    ...     if x > 1.0:
-    ...         x = tf.ones([])
-    ...     return x
-    >>> print(tf.function(clipped, autograph=False)(tf.constant(3.0)).numpy())
-    1.0
-    """
-    if not INSTALLED:
-        raise ImportError("tf.autograph.to_graph needs the extra `tapejax[autograph]`")
-
-    @functools.wraps(entity)
-    def rewritten(*args: Any, **kwargs: Any) -> Any:
-        return entity(*args, **kwargs) if reading.capturing.capture is None else call(entity, args, kwargs)
-
-    return rewritten
 
 
 _ARTIFACT = "autograph_artifact"
@@ -301,15 +267,9 @@ def _transpiler() -> Any:
     class Directives(directives.DirectivesTransformer):
         """Takes ``tf.autograph.experimental.set_loop_options`` for malt's."""
 
-        def visit_Attribute(self, node: Node) -> Node:
-            return self._marked(super().visit_Attribute(node))
-
-        def visit_Name(self, node: Node) -> Node:
-            return self._marked(super().visit_Name(node))
-
-        def _marked(self, node: Node) -> Node:
-            found = anno.getanno(node, directives.STATIC_VALUE, None)
-            if inspect.unwrap(found) is graph.set_loop_options:  # Keras, once it is there, wraps it
+        def visit(self, node: Node) -> Node:
+            node = super().visit(node)
+            if isinstance(node, ast.AST) and anno.getanno(node, directives.STATIC_VALUE, None) is graph.set_loop_options:
                 anno.setanno(node, directives.STATIC_VALUE, marks.set_loop_options)
             return node
 

@@ -34,7 +34,6 @@ from .description import Json
 from .function import function
 from .pipeline import (
     Element,
-    Outcomes,
     Pass,
     Rows,
     Seed,
@@ -261,20 +260,6 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
     @staticmethod
     @accepting("name")
-    def random(seed: IntLike | None = None, rerandomize_each_iteration: bool | None = None) -> Dataset:
-        """Random integers below ``2**32`` (or ``2**31``) without end; each pass the same unless `rerandomize_each_iteration`."""
-        start, dtype = Seed(seed, anew=bool(rerandomize_each_iteration)), wide("int64")
-        stop = 1 << (32 if dtype.itemsize == 8 else 31)
-
-        def steps(run: Pass) -> Iteration[Element]:
-            generator = run.generator(start)
-            while True:
-                yield from generator.integers(stop, size=256, dtype=np.int64).astype(dtype)
-
-        return _stepping("Random", steps, TensorSpec([], dtype), INFINITE_CARDINALITY)
-
-    @staticmethod
-    @accepting("name")
     def counter(start: IntLike = 0, step: IntLike = 1, dtype: DTypeLike | None = None) -> Dataset:
         """``start``, ``start + step``, ... without end."""
         kind = wide("int64") if dtype is None else requested(dtype)
@@ -307,30 +292,13 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             return _in_memory("Zip", map_leaves(lambda x: x._rows.columns, structure))
         finite = [x._count for x in parts if x._count != INFINITE_CARDINALITY]
 
-        def stage(run: Pass) -> grain.IterDataset:
-            sides = [Outcomes(x._stage(run)) for x in parts]
-            joined = grain.experimental.ZipIterDataset(sides, strict=False)
-            return joined.map(lambda found: nest.packed(structure, map(got, found)))
+        def steps(run: Pass) -> Iteration[Element]:
+            sides = [outcomes(going(x._stage(run))) for x in parts]
+            return map(lambda found: nest.packed(structure, map(got, found)), zip(*sides, strict=False))
 
         spec = lambda: map_leaves(lambda x: x.element_spec, structure)  # noqa: E731
         count = UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in finite else min(finite, default=INFINITE_CARDINALITY)
-        return Dataset("Zip", stage, spec, count, any(x._python for x in parts))
-
-    @staticmethod
-    def choose_from_datasets(
-        datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = True
-    ) -> Dataset:
-        """Elements of `datasets`, each from the one whose number comes next in `choice_dataset`.
-
-        Raises:
-          TypeError: the elements of `choice_dataset` are no int64 (else int32) scalars, or those of `datasets` differ in dtype.
-          InvalidArgumentError (when iterated over): a number is none of a dataset.
-        """
-        spec = choice_dataset.element_spec
-        if not isinstance(spec, TensorSpec) or spec.dtype != wide("int64") or spec.shape.rank != 0:
-            raise TypeError(f"Elements of `choice_dataset` must be scalar {wide('int64')} tensors, got {spec}")
-        order = lambda run: _chosen(map(int, going(choice_dataset._stage(run))), len(datasets))  # noqa: E731
-        return _mixture(datasets, stop_on_empty_dataset, order)
+        return _stepping("Zip", steps, spec, count, any(x._python for x in parts))
 
     @staticmethod
     def sample_from_datasets(
@@ -347,11 +315,26 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         Raises:
           ValueError: there are not as many `weights` as datasets.
         """
-        chances = np.ones(len(datasets)) if weights is None else np.asarray(host(weights), "float64")
-        if chances.shape != (len(datasets),):
-            raise ValueError(f"weights must have one number for each of the {len(datasets)} datasets, got {weights}")
+        parts = _datasets(datasets, "datasets")
+        chances = np.ones(len(parts)) if weights is None else np.asarray(host(weights), "float64")
+        if chances.shape != (len(parts),):
+            raise ValueError(f"weights must have one number for each of the {len(parts)} datasets, got {weights}")
+        if not parts:
+            raise ValueError("`datasets` should not be empty.")
+        spec = parts[0].element_spec
+        for part in parts[1:]:
+            if not _agree(spec, part.element_spec):
+                raise TypeError(f"`datasets` must have compatible elements: {spec} and {part.element_spec}")
+            spec = _wider(spec, part.element_spec)
         start = Seed(seed, anew=bool(rerandomize_each_iteration))
-        return _mixture(datasets, stop_on_empty_dataset, lambda run: _drawn(chances, run.generator(start)))
+
+        def steps(run: Pass) -> Iteration[Element]:
+            sides = [outcomes(going(x._stage(run))) for x in parts]
+            return pipeline.sampled(sides, chances, run.generator(start), bool(stop_on_empty_dataset))
+
+        endless = any(x._count == INFINITE_CARDINALITY for x in parts)
+        count = INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY
+        return _stepping("DirectedInterleave", steps, spec, count, any(x._python for x in parts))
 
     # ---- order and number ----
 
@@ -511,37 +494,24 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         >>> [x.numpy().tolist() for x in rows.padded_batch(3)]
         [[[1, 0, 0], [2, 2, 0], [3, 3, 3]]]
         """
-        size, drop = _size(batch_size, "batch_size"), bool(drop_remainder)
-        leaves = nest.flatten(self.element_spec)
-        shapes = [None] * len(leaves) if padded_shapes is None else [_sizes(x) for x in _shapes_of(padded_shapes)]
+        size, drop, leaves = _size(batch_size, "batch_size"), bool(drop_remainder), nest.flatten(self.element_spec)
+        shapes = [None] * len(leaves) if padded_shapes is None else _shapes_of(padded_shapes)
         values = [None] if padding_values is None else nest.flatten(padding_values)
         values = values * len(leaves) if len(values) == 1 else values
         if not all(isinstance(x, TensorSpec) for x in leaves):
             raise TypeError(f"padded_batch takes datasets of tensors; these are of {self.element_spec}")
         if not len(leaves) == len(shapes) == len(values):
             raise ValueError("padded_shapes and padding_values must have the structure of an element")
-        for leaf, shape in zip(leaves, shapes, strict=True):
-            if shape is None and leaf.shape.rank is None:
-                raise ValueError("padded_shapes must be given where the rank of elements is not known")
-            if shape is not None and leaf.shape.rank not in (None, len(shape)):
-                raise ValueError(f"The padded shape {shape} is not compatible with elements of shape {leaf.shape}")
+        padded = [_padded_shape(shape, leaf) for shape, leaf in zip(shapes, leaves, strict=True)]
         values = [_padding(x, leaf) for x, leaf in zip(values, leaves, strict=True)]
 
         def fill(elements: Sequence[Element]) -> Element:
-            about = iter(zip(shapes, values, strict=True))
+            about = iter(zip(padded, values, strict=True))
             return pipeline.by_column(lambda column: pipeline.padded(column, *next(about)), elements)
 
-        def spec() -> Spec:
-            known = iter(shapes)
-
-            def leaf(x: TensorSpec) -> TensorSpec:
-                shape = next(known)
-                if shape is None and x.shape.rank is not None:
-                    shape = [None] * x.shape.rank
-                return TensorSpec(None if shape is None else [size if drop else None, *shape], x.dtype)
-
-            return nest.map_structure(leaf, self.element_spec)
-
+        first = size if drop else None
+        specs = (TensorSpec([first, *shape], leaf.dtype) for shape, leaf in zip(padded, leaves, strict=True))
+        spec = nest.packed(self.element_spec, specs)
         stage = lambda run: self._stage(run).batch(size, drop_remainder=drop, batch_fn=fill)  # noqa: E731
         return self._then("PaddedBatch", stage, self._batches(size, drop), spec)
 
@@ -868,58 +838,6 @@ def _window(column: Sequence[np.ndarray]) -> Dataset:
     return _stepping("Window", lambda run: column, TensorSpec(None, column[0].dtype), len(column))
 
 
-def _mixture(
-    datasets: Sequence[Dataset], stop: bool, order: Callable[[Pass], Callable[[set[int]], int | None]]
-) -> Dataset:
-    """Elements of `datasets`. ``order(run)(ended)`` gives the number of the dataset that comes next, and None at the end."""
-
-    def steps(run: Pass) -> Iteration[Element]:
-        choose, running, ended = order(run), [outcomes(going(x._stage(run))) for x in datasets], set[int]()
-        while True:
-            if (i := pipeline.attempt(choose, ended)) is None:
-                return
-            if isinstance(i, Exception):
-                yield i
-                continue
-            try:
-                found = next(running[i])
-            except StopIteration:
-                ended.add(i)
-                if stop:
-                    return
-                continue
-            yield found
-
-    parts = _datasets(datasets, "datasets")
-    if not parts:
-        raise ValueError("`datasets` should not be empty.")
-    spec = parts[0].element_spec
-    for part in parts[1:]:
-        if not _agree(spec, part.element_spec):
-            raise TypeError(f"`datasets` must have compatible elements: {spec} and {part.element_spec}")
-        spec = _wider(spec, part.element_spec)
-    count = INFINITE_CARDINALITY if any(x._count == INFINITE_CARDINALITY for x in parts) else UNKNOWN_CARDINALITY
-    return _stepping("DirectedInterleave", steps, spec, count, any(x._python for x in parts))
-
-
-def _chosen(numbers: Iteration[int], count: int) -> Callable[[set[int]], int | None]:
-    def choose(ended: set[int]) -> int | None:
-        number = next(numbers, None)
-        if number is not None and not 0 <= number < count:
-            raise InvalidArgumentError(f"`choice_dataset` gave {number}, which is out of range for {count} datasets")
-        return number
-
-    return choose
-
-
-def _drawn(chances: np.ndarray, generator: np.random.Generator) -> Callable[[set[int]], int | None]:
-    def draw(ended: set[int]) -> int | None:
-        left = np.where([i in ended for i in range(len(chances))], 0, chances)
-        return int(generator.choice(len(left), p=left / left.sum())) if left.sum() > 0 else None
-
-    return draw
-
-
 # ---- functions of the user's ----------------------------------------------------------------------------------------
 
 
@@ -1098,13 +1016,20 @@ def _is_size(x: object) -> bool:
     return isinstance(x, (int, np.integer))
 
 
-def _sizes(shape: ShapeLike | None) -> list[int | None] | None:
+def _padded_shape(shape: ShapeLike | None, spec: TensorSpec) -> list[int | None]:
+    """What elements are filled up to. A size that is None or -1 is the largest in the batch; without a shape all sizes are."""
     if hasattr(shape, "dtype"):
         shape = np.asarray(shape).tolist()
     if isinstance(shape, (list, tuple)):
         shape = [None if _is_size(size) and size == -1 else size for size in shape]
     known = as_shape(shape)
-    return None if known.rank is None else list(known)
+    if known.rank is None and spec.shape.rank is None:
+        raise ValueError("padded_shapes must be given where the rank of elements is not known")
+    if known.rank is None:
+        return [None] * spec.shape.rank
+    if spec.shape.rank not in (None, known.rank):
+        raise ValueError(f"The padded shape {list(known)} is not compatible with elements of shape {spec.shape}")
+    return list(known)
 
 
 def _fitting(element: Nest, spec: Spec) -> Element:
@@ -1181,10 +1106,6 @@ class Iterator(grain.DatasetIterator):
             return element
         raise OutOfRangeError("End of sequence")
 
-    def get_next_as_optional(self, name: str | None = None) -> Optional:
-        """The next element, or that there is none."""
-        return Optional(*itertools.islice(self, 1))
-
     element_spec = property(lambda self: self._dataset.element_spec)
 
     def get_state(self) -> Json:
@@ -1216,26 +1137,6 @@ _open: weakref.WeakSet[Iterator] = weakref.WeakSet()
 def _close_all() -> None:
     for iterator in list(_open):
         iterator.close()
-
-
-class Optional:
-    """An element, or none."""
-
-    def __init__(self, *element: Nest):
-        self._element = element
-
-    def has_value(self, name: str | None = None) -> Tensor:
-        return Tensor(raw(bool(self._element)))
-
-    def get_value(self, name: str | None = None) -> Nest:
-        """The element.
-
-        Raises:
-          InvalidArgumentError: there is none.
-        """
-        if not self._element:
-            raise InvalidArgumentError("The given optional does not have a value.")
-        return self._element[0]
 
 
 class NumpyIterator(Iterator):
@@ -1285,11 +1186,8 @@ class _Experimental:
     AUTOTUNE = AUTOTUNE
     INFINITE_CARDINALITY = INFINITE_CARDINALITY
     UNKNOWN_CARDINALITY = UNKNOWN_CARDINALITY
-    Optional = Optional
     cardinality = staticmethod(Dataset.cardinality)
     Counter = staticmethod(Dataset.counter)
-    RandomDataset = staticmethod(Dataset.random)
-    choose_from_datasets = staticmethod(Dataset.choose_from_datasets)
     ignore_errors = staticmethod(lambda log_warning=False: lambda dataset: dataset.ignore_errors(log_warning))
     sample_from_datasets = staticmethod(Dataset.sample_from_datasets)
 

@@ -11,8 +11,6 @@ from typing import Any, TypeAlias
 
 Json: TypeAlias = dict[str, Any]  # an object in JSON
 
-BYTES = 1 << 28  # no description is longer
-
 
 @dataclasses.dataclass(frozen=True)
 class Format:
@@ -23,7 +21,6 @@ class Format:
     kind: str  # what it describes, in words
     error: Callable[[str], Exception]
     writer: str  # the function that writes it
-    sealed: str  # what has a digest: the name of a part, or nothing for all of it
     remedy: str
 
     def seal(self, content: Json) -> Json:
@@ -32,13 +29,11 @@ class Format:
         return found | {"sha256": self._digest(found)}
 
     def _digest(self, found: Json) -> str:
-        part = found[self.sealed] if self.sealed else {name: x for name, x in found.items() if name != "sha256"}
+        part = {name: x for name, x in found.items() if name != "sha256"}
         return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
 
     def read(self, file: Path, folder: Path) -> Json:
         """The description in `file`, which belongs to what is in `folder`. Raises `error`."""
-        if (size := file.stat().st_size) > BYTES:
-            raise self.damaged(folder, f"{file.name} has {size} bytes")
         try:
             found = json.loads(file.read_bytes())
         except (ValueError, RecursionError) as error:
@@ -49,7 +44,7 @@ class Format:
             raise self.error(
                 f"{file} has version {found.get('version')!r} of the format; this tapejax reads version {self.version}"
             )
-        if "sha256" in found and (self.sealed not in {"", *found} or found["sha256"] != self._digest(found)):
+        if found.get("sha256") != self._digest(found):
             raise self.damaged(folder, f"{file.name} is not what was written")
         return found
 

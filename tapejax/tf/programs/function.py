@@ -24,18 +24,17 @@ import numpy as np
 from ...jaxprs.fence import trace_context
 from ...places import serves
 from ...tape import active
-from ..ops.indexed_slices import IndexedSlices
 from ..ops.table import accepting
 from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
+from ..values.missing import no_attribute
 from ..values.names import name_scope
 from ..values.staging import Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, _creations, is_array_like
 from ..values.types import Array, Nest, VariableLike
 from . import autograph
-from .graphs import TapeNeeded, graph
 from .inputs import Elements
 from .signatures import (
     Argument,
@@ -49,6 +48,7 @@ from .signatures import (
     describe,
     flatten_result,
     in_words,
+    of_known_ranks,
     rebuild,
     symbolic_inputs,
 )
@@ -148,7 +148,6 @@ class Function:
         self._binding = Binding(_signature(python_function), input_signature)
         self._programs: dict[Hashable, Program] = {}
         self._as_python: set[Hashable] = set()  # calls that cannot be traced
-        self._recorded = False  # whether it calls `tf.gradients`
         self._concrete: dict[Hashable, ConcreteFunction] = {}
         self._methods: dict[int, tuple[Callable[[], object], Function]] = {}
         self._traces = 0
@@ -201,9 +200,8 @@ class Function:
         given = iter(arrays)
         rebuilt = [rebuild(x, given) for x in args]
         try:
-            with graph(True) if self._recorded else contextlib.nullcontext():
-                named = {name: rebuild(x, given) for name, x in kwargs.items()}
-                found = reading.run(True, self._unmodified, self._target(), rebuilt, named)
+            named = {name: rebuild(x, given) for name, x in kwargs.items()}
+            found = reading.run(True, self._unmodified, self._target(), rebuilt, named)
         except StopIteration as end:
             raise OutOfRangeError("End of sequence") from end
         return flatten_result(found, outputs)(iter(outputs))
@@ -283,18 +281,21 @@ class Function:
         self._traces += 1
         return program
 
-    def _new_symbolic(
-        self, args: Arguments, kwargs: Keywords, specs: Sequence[TensorSpec], ranks: Sequence[int] | None = None
-    ) -> Program:
+    def _new_symbolic(self, args: Arguments, kwargs: Keywords) -> Program:
         """A program for all sizes that the specs leave open: JAX does not run such a one, but exports it.
 
         Raises what the last attempt raises, where JAX cannot trace the function without knowing the sizes.
         """
-        attempts = symbolic_inputs(specs, ranks)
-        for inputs in attempts[:-1]:
-            with contextlib.suppress(Exception):
-                return self._new_program(args, kwargs, specs, inputs)
-        return self._new_program(args, kwargs, specs, attempts[-1])
+        failure: Exception | None = None
+        for positional, named in of_known_ranks((tuple(args), kwargs)):
+            _, specs = self._key(positional, named)
+            for inputs in symbolic_inputs(specs):
+                try:
+                    return self._new_program(positional, named, specs, inputs)
+                except Exception as error:
+                    failure = error
+        assert failure is not None
+        raise failure
 
     # ---- looking at it ----
 
@@ -309,8 +310,7 @@ class Function:
         if not args and not kwargs and self.input_signature is not None:
             args = self.input_signature
         args, kwargs = self._binding.bind(args, kwargs)
-        key, specs = self._key(args, kwargs)
-        key = key, tuple(x.name for x in specs if isinstance(x, TensorSpec) and x.name)  # by which it can be called
+        key, _ = self._key(args, kwargs)
         if key not in self._concrete:
             self._concrete[key] = ConcreteFunction(self, args, kwargs)
         return self._concrete[key]
@@ -383,26 +383,18 @@ class Program:
             named = {name: rebuild(x, given) for name, x in kwargs.items()}
             outputs: list[Array] = []
             # Scopes around the call, which may be another each time, do not count.
-            with name_scope(""), graph(function._recorded):
+            with name_scope(""):
                 self.pack = flatten_result(function._run(rebuilt, named), outputs)
             return outputs
 
         try:
-            try:
-                self.staged = Staged(body, inputs, function.name, arrays)
-            except TapeNeeded:
-                function._recorded = True
-                self.staged = Staged(body, inputs, function.name, arrays)
+            self.staged = Staged(body, inputs, function.name, arrays)
         except jax.errors.ConcretizationTypeError as error:
             raise _not_allowed(function, error) from error
         again = functools.partial(Staged, body, inputs, function.name, differentiable=True)
         self._again = again if self.staged.incomplete else None  # else it would keep the arguments alive for nothing
         # The key of this program has their identity.
-        self.given = [
-            x
-            for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable)
-            if is_variable(x) and not isinstance(x, IndexedSlices)
-        ]
+        self.given = [x for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable) if is_variable(x)]
         specs = iter([_spec(x) for x in inputs])
         self.args = tuple(_unwrapped(rebuild(x, specs)) for x in args)
         self.kwargs = {name: _unwrapped(rebuild(x, specs)) for name, x in kwargs.items()}
@@ -462,8 +454,6 @@ def _unwrapped(structure: Nest) -> Nest:
     def leaf(x: Nest) -> Nest:
         if isinstance(x, Tensor):
             return x._array
-        if isinstance(x, IndexedSlices):
-            return tuple(leaf(part) for part in (x._values, x._indices))
         key = None if isinstance(x, TensorSpec) else describe(x, [])
         return key if isinstance(key, weakref.ref) else x
 
@@ -614,8 +604,7 @@ class ConcreteFunction:
         """Runs the program.
 
         Args:
-          *args, **kwargs: tensors as in the signature; what it holds by value may be left out. Or the tensors alone, each for
-            one spec of the structures that the signature holds, by position or by the name of its spec.
+          *args, **kwargs: tensors as in the signature; what it holds by value may be left out.
 
         Raises:
           TypeError: they do not fit the signature; DTypeError, which is InvalidArgumentError too, for a tensor of another dtype.
@@ -628,44 +617,16 @@ class ConcreteFunction:
     @property
     def _program(self) -> Program:
         if self._known is None:
-            _, specs = self._function._key(self._args, self._kwargs)
-            self._known = self._function._new_symbolic(self._args, self._kwargs, specs)
+            self._known = self._function._new_symbolic(self._args, self._kwargs)
         return self._known
 
     def _complete(self, args: tuple, kwargs: Keywords) -> tuple[tuple, Keywords]:
         try:
-            return self._bound(self._signature.bind(*args, **kwargs).arguments)
-        except TypeError as structured:
-            try:
-                return self._bound(self._from_tensors(args, kwargs))
-            except TypeError as flat:
-                error = flat if isinstance(flat, DTypeError) else structured
-                raise _unfit(error, args, kwargs, self.structured_input_signature) from error
-
-    def _bound(self, given: Keywords) -> tuple[tuple, Keywords]:
-        named = {name: _given(name, spec, given) for name, spec in self._kwargs.items()}
-        return tuple(_given(n, spec, given) for n, spec in zip(self._names, self._args, strict=True)), named
-
-    def _from_tensors(self, args: tuple, kwargs: Keywords) -> Keywords:
-        """The arguments, from one value for each spec: by position, or by the spec's name, which is by default its argument's."""
-        every = dict(zip(self._names, self._args, strict=True)) | dict(sorted(self._kwargs.items()))
-        names: list[str] = []
-        for argument, structure in every.items():
-            for spec in nest.flatten(structure):
-                if isinstance(spec, TensorSpec):
-                    name = spec.name or argument
-                    numbered = (f"{name}_{i}" for i in itertools.count(1))
-                    names.append(next(x for x in itertools.chain([name], numbered) if x not in names))
-        if len(args) > len(names) or set(kwargs) != set(names[len(args) :]):
-            raise TypeError(f"expected one value for each of {names}")
-        given = [*args, *(kwargs[name] for name in names[len(args) :])]
-        if not all(map(is_array_like, given)):
-            raise TypeError("expected tensors only")
-        values = iter(given)
-        return {
-            argument: nest.map_structure(lambda x: next(values) if isinstance(x, TensorSpec) else x, structure)
-            for argument, structure in every.items()
-        }
+            given = self._signature.bind(*args, **kwargs).arguments
+            named = {name: _given(name, spec, given) for name, spec in self._kwargs.items()}
+            return tuple(_given(n, spec, given) for n, spec in zip(self._names, self._args, strict=True)), named
+        except TypeError as error:
+            raise _unfit(error, args, kwargs, self.structured_input_signature) from error
 
     @property
     def name(self) -> str:
@@ -682,11 +643,6 @@ class ConcreteFunction:
         return args, {name: _with_name(x, name) for name, x in self._kwargs.items()}
 
     structured_outputs = property(lambda self: self._program.structured_outputs, doc="A spec for each tensor returned.")
-    output_shapes = property(lambda self: self._of_outputs("shape"), doc="A shape for each tensor returned.")
-    output_dtypes = property(lambda self: self._of_outputs("dtype"), doc="A dtype for each tensor returned.")
-
-    def _of_outputs(self, name: str) -> Nest:
-        return nest.map_structure(lambda x: getattr(x, name, None), self.structured_outputs)
 
     @property
     def inputs(self) -> list[TensorSpec]:
@@ -705,17 +661,8 @@ class ConcreteFunction:
     def trainable_variables(self) -> tuple[VariableLike, ...]:
         return tuple(v for v in self.variables if v.trainable)
 
-    @property
-    def captured_inputs(self) -> list[VariableLike | Tensor]:
-        """What the program takes beyond its arguments: its variables, and tensors that the function closed over."""
-        staged = self._program.staged
-        return [slot.holder for slot in staged.slots] + [Tensor(x) for x in staged.constants]
-
     def __getattr__(self, name: str) -> Any:
-        if name in ("graph", "function_def"):
-            text = "there is no TensorFlow graph: jax.make_jaxpr(f)(*args) shows the program, structured_outputs what it returns"
-            raise AttributeError(f"ConcreteFunction has no attribute {name!r}, for {text}")
-        raise AttributeError(f"ConcreteFunction has no attribute {name!r}")
+        no_attribute("ConcreteFunction", self, name)
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         return self.function_type

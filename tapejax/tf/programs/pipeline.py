@@ -5,7 +5,7 @@ tape.
 
 What Grain does and what not:
 
-* ``map``, ``filter``, ``batch`` of what has no rows, ``zip``, ``take`` and the thread of ``prefetch`` are Grain's stages.
+* ``map``, ``filter``, ``batch`` of what has no rows, ``take`` and the thread of ``prefetch`` are Grain's stages.
 * Arrays in memory stay arrays: shuffling, repeating and batching them moves row numbers, and a batch is one NumPy look-up.
   Read as a ``grain.MapDataset`` they cost 15 to 20 microseconds an element, 640 a batch of 32.
 * Grain's shuffles are global or keep to windows, its ``repeat`` goes through the same order again, its caches belong to one
@@ -16,6 +16,7 @@ What Grain does and what not:
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import operator
 import threading
@@ -78,13 +79,17 @@ def own_array(value: TensorLike) -> np.ndarray:
 _place = jax.jit(lambda *arrays: arrays)
 
 
-def tensors(element: Element, is_tensor: Callable[[Any], bool] = lambda x: hasattr(x, "dtype")) -> Element:
+def tensors(element: Element) -> Element:
     """An element with Tensors, for the user."""
     leaves = nest.flatten(element)
-    if not all(map(is_tensor, leaves)):  # windows are datasets
-        return nest.map_structure(lambda x: Tensor(_place(x)[0]) if is_tensor(x) else x, element)
+    if not all(map(_is_array, leaves)):  # windows are datasets
+        return nest.map_structure(lambda x: Tensor(_place(x)[0]) if _is_array(x) else x, element)
     found = map(Tensor, _place(*leaves))
     return tuple(found) if _is_flat(element, leaves) else nest.packed(element, found)
+
+
+def _is_array(x: object) -> bool:
+    return hasattr(x, "dtype")
 
 
 def _is_flat(element: Element, leaves: Sequence[Any]) -> bool:
@@ -223,32 +228,6 @@ def going(stage: grain.IterDataset) -> grain.DatasetIterator:
 # on as if they were elements.
 
 
-class Outcomes(grain.IterDataset):
-    """A stage whose errors are elements."""
-
-    def __init__(self, stage: grain.IterDataset):
-        super().__init__(stage)
-        self._stage = stage
-
-    def __iter__(self) -> _Outcomes:
-        return _Outcomes(going(self._stage))
-
-
-class _Outcomes(grain.DatasetIterator):
-    def __init__(self, inner: grain.DatasetIterator):
-        super().__init__(inner)
-        self._inner = inner
-
-    def __next__(self) -> Element | Exception:
-        return attempt(next, self._inner)
-
-    def get_state(self) -> Any:
-        return self._inner.get_state()
-
-    def set_state(self, state: Any) -> None:
-        self._inner.set_state(state)
-
-
 def attempt(fn: Callable, *args: Any) -> Any:
     """What `fn` returns, or its error.
 
@@ -264,7 +243,8 @@ def attempt(fn: Callable, *args: Any) -> Any:
 
 def outcomes(coming: Iterator[Any]) -> Iterator[Any]:
     """What an iterator gives, and its errors as elements; row numbers have none."""
-    return _Outcomes(coming) if isinstance(coming, grain.DatasetIterator) else coming
+    again = itertools.repeat(coming)
+    return map(functools.partial(attempt, next), again) if isinstance(coming, grain.DatasetIterator) else coming
 
 
 def got(found: Element | Exception) -> Element:
@@ -380,6 +360,20 @@ def interleaved(datasets: Iterator[Iterator[Element]], cycle: int, block: int) -
         turn = (turn + 1) % cycle
 
 
+def sampled(
+    sides: Sequence[Iterator[Element]], chances: np.ndarray, generator: np.random.Generator, stop: bool
+) -> Iterator[Element]:
+    """What `sides` give, each time one that is drawn with the probabilities `chances`; with `stop`, until one has ended."""
+    left = chances.copy()
+    while left.sum() > 0:
+        i = generator.choice(len(left), p=left / left.sum())
+        yield from (found := list(itertools.islice(sides[i], 1)))
+        if not found:
+            left[i] = 0
+            if stop:
+                return
+
+
 def repeated(once: Callable[[], Iterable[Element]], times: int) -> Iterator[Element]:
     """What `once` gives, called `times` times; without end where that is negative."""
     for _ in itertools.repeat(None) if times < 0 else range(times):
@@ -433,13 +427,13 @@ def unique(coming: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     return filter(new, coming)
 
 
-def padded(column: Sequence[np.ndarray], shape: Sequence[int | None] | None, value: Number) -> np.ndarray:
-    """A batch of arrays filled up with `value` to `shape`; where that is None, or a size in it, to the largest."""
-    rank = np.ndim(column[0])
+def padded(column: Sequence[np.ndarray], wanted: Sequence[int | None], value: Number) -> np.ndarray:
+    """A batch of arrays filled up with `value` to a shape; where a size in it is None, to the largest."""
+    if len(wanted) != np.ndim(column[0]):
+        raise ValueError(
+            f"the padded shape {tuple(wanted)} does not have the rank of the elements, {np.ndim(column[0])}"
+        )
     largest = [max(sizes) for sizes in zip(*map(np.shape, column), strict=True)]
-    wanted = [None] * rank if shape is None else list(shape)
-    if len(wanted) != rank:
-        raise ValueError(f"the padded shape {tuple(wanted)} does not have the rank of the elements, {rank}")
     sizes = [most if size is None else size for size, most in zip(wanted, largest, strict=True)]
     if any(most > size for most, size in zip(largest, sizes, strict=True)):
         raise DataLossError(f"an element of shape {tuple(largest)} is larger than its padded shape {tuple(wanted)}")

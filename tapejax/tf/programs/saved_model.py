@@ -21,7 +21,6 @@ import logging
 import os
 import re
 import sys
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -43,19 +42,18 @@ from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.staging import Compiled, JointOp, Slot
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable
-from ..values.types import Array, DTypeLike, Ignored, Nest, ShapeLike, TensorLike, VariableLike
+from ..values.types import Array, DTypeLike, Ignored, Nest, TensorLike, VariableLike
 from .description import Format, Json, in_short
-from .function import Binding, ConcreteFunction, Function, Program
+from .function import Binding, ConcreteFunction, Function
 from .module import OWN, LoadedObject, Module, Trackable
-from .signatures import RANKS, Argument, Arguments, Keywords, Spec, TensorSpec, cast, describe, in_words
+from .signatures import Argument, Arguments, Keywords, Spec, TensorSpec, cast, describe, in_words, of_known_ranks
 
 __all__ = ["SaveOptions", "contains_saved_model", "load", "save"]
 
 logger = logging.getLogger("tapejax")
 
 MANIFEST = "saved_model.json"
-# Version 1 had a file for each derivative of a program.
-FORMAT = Format("tapejax.saved_model", 2, "saved model in", OSError, "tapejax.saved_model.save", "", "Save it again")
+FORMAT = Format("tapejax.saved_model", 1, "saved model in", OSError, "tapejax.saved_model.save", "Save it again")
 PLATFORMS = ("cpu", "cuda", "tpu")
 # Derivatives that are saved with a program: of the first and second order.
 ORDERS = 2
@@ -137,6 +135,7 @@ class _Saver:
         # exported when all variables are known
         self._functions: list[tuple[int, str, Function | ConcreteFunction | LoadedFunction]] = []
         self._arrays: dict[str, Array] = {}
+        self._names: dict[int, str] = {}  # of the arrays, by id
         self._files: dict[str, bytes] = {}
 
     def save(self, obj: Trackable, folder: Path, signatures: Any) -> None:
@@ -162,7 +161,7 @@ class _Saver:
             "nodes": self._nodes,
             "signatures": called,
             "dtypes": {name: np.dtype(x.dtype).name for name, x in self._arrays.items()},
-            "files": {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in self._files.items()},
+            "files": {name: hashlib.sha256(data).hexdigest() for name, data in self._files.items()},
         }
         _write(folder, self._files, json.dumps(FORMAT.seal(manifest), indent=1).encode())
 
@@ -205,13 +204,11 @@ class _Saver:
         return number
 
     def _variable(self, variable: VariableLike) -> int:
-        name = f"v{len(self._arrays)}"
         array = variable._array if isinstance(variable, Variable) else variable.__jax_array__()
-        self._arrays[name] = array
         declared = getattr(variable, "_declared", None)
         node = {
             "kind": "variable",
-            "array": name,
+            "array": self._named(array),
             "name": str(variable.name).removesuffix(":0"),
             "trainable": bool(getattr(variable, "trainable", True)),
             "shape": None if declared is None else _shape(declared),
@@ -232,14 +229,12 @@ class _Saver:
         else:
             traced = [(p.args, p.kwargs) for p in function._programs.values()]
             traced += [(c._args, c._kwargs) for c in function._concrete.values() if c.symbolic]
-        programs = []
+        programs: list[Json] = []
         for args, kwargs in traced:
             try:
-                signature = {"args": _encode(list(args)), "kwargs": _encode(kwargs)}
+                programs += self._programs(owner, args, kwargs, path)
             except TypeError as error:
                 logger.warning("A trace of %s is not saved, since it was called with %s", path, error)
-                continue
-            programs.append(self._program(owner, args, kwargs, path) | signature)
         return {
             "name": owner.name,
             "parameters": _parameters(owner._binding.signature),
@@ -247,43 +242,59 @@ class _Saver:
             "programs": programs,
         }
 
-    def _program(self, function: Function, args: Arguments, kwargs: Keywords, path: str) -> Json:
-        _, specs = function._key(args, kwargs)
-        unknown = sum(spec.shape.rank is None for spec in specs)
-        many = itertools.product(sorted(RANKS), repeat=unknown)
-        ranks = list(many) if unknown <= 2 else [(rank,) * unknown for rank in sorted(RANKS)]
-        variants: list[Json] = []
+    def _programs(self, function: Function, args: Arguments, kwargs: Keywords, path: str) -> list[Json]:
+        """The program for these arguments; of some whose rank is unknown, one for each rank that they may have.
+
+        Raises:
+          TypeError: there is an object among the arguments.
+        """
+        found: list[Json] = []
         failures: list[Exception] = []
-        record: Json = {}
-        for rank in ranks:
+        for positional, named in of_known_ranks((tuple(args), kwargs)):
+            signature = {"args": _encode(list(positional)), "kwargs": _encode(named)}
             try:
-                program, exported = self._export(function, args, kwargs, specs, rank)
+                found.append(self._program(function, positional, named) | signature)
             except AssertionError:
                 raise
             except Exception as error:  # of this rank there is no program
                 failures.append(error)
-                continue
-            variants.append({"ranks": list(rank), **exported})
-            record = record or self._interface(program)
-        if not variants:
+        if not found:
             raise ValueError(
                 f"{path} cannot be exported with the signature {in_words(tuple(args))}: {failures[0]} (Printing from a compiled "
                 "program and calls back into Python cannot be saved.)"
             ) from failures[0]
-        return record | {"variants": variants}
+        return found
 
-    def _interface(self, program: Program) -> Json:
-        staged, first = program.staged, len(self._arrays)
-        keys = [f"c{first + i}" for i in range(len(staged.constants))]
-        self._arrays.update(zip(keys, staged.constants, strict=True))
-        results = program.pack(iter([_Result(i) for i in range(staged.outputs)]))
+    def _program(self, function: Function, args: Arguments, kwargs: Keywords) -> Json:
+        key, specs = function._key(args, kwargs)
+        if any(None in spec.shape for spec in specs):
+            program = function._new_symbolic(args, kwargs)
+        else:
+            program = function._programs.get(key) or function._trace(key, args, kwargs, specs)
+        staged = program.staged
+        custom = staged.incomplete or contents.contains(staged.lifted, "custom_vjp_call")
+        if custom and not self._options.experimental_custom_gradients:
+            data, _ = _exported(staged.lifted, 0)
+            reason = "it has a custom gradient, and was saved without (SaveOptions(experimental_custom_gradients=True) keeps it)"
+        else:
+            program.complete()
+            staged = program.staged
+            data, reason = _exported(staged.lifted, ORDERS)
         return {
+            "file": self._file("functions/{}.stablehlo", data),
+            "reason": reason,
             "state": staged.slots,  # by their numbers in the end
             "changed": list(staged.changed),
-            "constants": keys,
-            "results": _encode(results),
+            "constants": [self._named(x) for x in staged.constants],
+            "results": _encode(program.pack(iter([_Result(i) for i in range(staged.outputs)]))),
             "outputs": staged.outputs,
         }
+
+    def _named(self, array: Array) -> str:
+        """The name under which `array` is saved."""
+        name = self._names.setdefault(id(array), f"a{len(self._names)}")
+        self._arrays[name] = array
+        return name
 
     def _slot(self, slot: Slot, path: str) -> Json:
         if slot.holder is random.state:
@@ -298,23 +309,6 @@ class _Saver:
                 "no attribute of the object that is saved, nor of what it holds. Assign it to an attribute."
             )
         return {"variable": number}
-
-    def _export(
-        self, function: Function, args: Arguments, kwargs: Keywords, specs: Sequence[TensorSpec], ranks: Sequence[int]
-    ) -> tuple[Program, Json]:
-        if any(spec.shape.rank is None or None in spec.shape for spec in specs):
-            program = function._new_symbolic(args, kwargs, specs, ranks)
-        else:
-            key, _ = function._key(args, kwargs)
-            program = function._programs.get(key) or function._trace(key, args, kwargs, specs)
-        custom = program.staged.incomplete or contents.contains(program.staged.lifted, "custom_vjp_call")
-        if custom and not self._options.experimental_custom_gradients:
-            data, _ = _exported(program.staged.lifted, 0)
-            reason = "it has a custom gradient, and was saved without (SaveOptions(experimental_custom_gradients=True) keeps it)"
-        else:
-            program.complete()
-            data, reason = _exported(program.staged.lifted, ORDERS)
-        return program, {"file": self._file("functions/{}.stablehlo", data), "reason": reason}
 
 
 def _content(value: Trackable) -> tuple[str, Iterable[tuple]] | None:
@@ -342,7 +336,7 @@ def _call_of(layer: Trackable) -> Function | None:
     """The call of a layer of Keras, for batches of any size; None where its inputs are not known yet."""
     names = (f"inputs_{number}" if number else "inputs" for number in itertools.count())
 
-    def spec(shape: ShapeLike, dtype: DTypeLike) -> TensorSpec:
+    def spec(shape: Sequence[int | None], dtype: DTypeLike) -> TensorSpec:
         return TensorSpec([None, *shape[1:]], dtype, next(names))
 
     if not layer.built:
@@ -491,9 +485,9 @@ class _Loader:
 
     def load(self) -> Trackable:
         try:
-            self._data = {name: self._file(name, *check) for name, check in self._manifest["files"].items()}
+            self._data = {name: self._file(name, digest) for name, digest in self._manifest["files"].items()}
             (variables,) = [name for name in self._data if name.startswith("variables")]
-            self.arrays = _arrays(self._data[variables], self._manifest["dtypes"], variables)
+            self.arrays = _arrays(self._data[variables], self._manifest["dtypes"])
             root = self._node(0)
             root.signatures = {key: self._node(i) for key, i in self._manifest["signatures"].items()}
             return root
@@ -502,14 +496,12 @@ class _Loader:
         except Exception as error:  # any error that a wrong number, name or nesting causes
             raise FORMAT.damaged(self._folder, f"its content is inconsistent ({in_short(error)})") from error
 
-    def _file(self, name: str, size: int, digest: str) -> bytes:
+    def _file(self, name: str, digest: str) -> bytes:
         path = self._folder / name
         if not re.fullmatch(r"variables(-[0-9a-f]{16})?\.npz|functions/[0-9a-f]+\.stablehlo", name):
             raise FORMAT.damaged(self._folder, f"{MANIFEST} names a file {name!r}")
         if not path.is_file():  # a pipe, or a device, has no end
             raise FORMAT.damaged(self._folder, f"{name} is missing")
-        if (found := path.stat().st_size) != size:
-            raise FORMAT.damaged(self._folder, f"{name} has {found} bytes, where {size} were written")
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:
             raise FORMAT.damaged(self._folder, f"{name} is not what was written")
@@ -631,45 +623,36 @@ class LoadedFunction:
 
 
 class _LoadedProgram:
-    """One saved trace: what it takes, and a program for each rank that its arguments may have."""
+    """One saved trace: what it takes, and the program."""
 
     def __init__(self, name: str, record: Json, loader: _Loader):
         self.args = tuple(_decode(record["args"]))
         self.kwargs = _decode(record["kwargs"])
-        self._specs = _tensors((self.args, self.kwargs))
         self._results = record["results"]
-        self._unknown = [i for i, spec in enumerate(self._specs) if spec.shape.rank is None]
-        common: dict[str, Any] = {
-            "slots": [loader.slot(reference) for reference in record["state"]],
-            "changed": record["changed"],
-            "constants": [jnp.asarray(loader.arrays[name]) for name in record["constants"]],
-            "outputs": record["outputs"],
-        }
-        self._variants = {}
-        for variant in record["variants"]:
-            exported = loader.exported(variant["file"])
-            self._variants[tuple(variant["ranks"])] = _LoadedCompiled(name, exported, variant["reason"], **common)
+        self._compiled = _LoadedCompiled(
+            name,
+            loader.exported(record["file"]),
+            record["reason"],
+            slots=[loader.slot(reference) for reference in record["state"]],
+            changed=record["changed"],
+            constants=[jnp.asarray(loader.arrays[name]) for name in record["constants"]],
+            outputs=record["outputs"],
+        )
 
     def match(self, args: tuple, kwargs: Keywords) -> list[Array] | None:
         """The arrays among the arguments, if they fit; else None."""
         try:
-            given = cast(list(args), list(self.args)), cast(kwargs, self.kwargs)
+            return _tensors((cast(list(args), list(self.args)), cast(kwargs, self.kwargs)))
         except (TypeError, ValueError):
             return None
-        arrays = _tensors(given)
-        return arrays if self._ranks(arrays) in self._variants else None
-
-    def _ranks(self, arrays: Sequence[Array]) -> tuple[int, ...]:
-        return tuple(arrays[i].ndim for i in self._unknown)
 
     def __call__(self, arrays: Sequence[Array]) -> Nest:
-        found = self._variants[self._ranks(arrays)].run(arrays)
-        return _decode(self._results, found)
+        return _decode(self._results, self._compiled.run(arrays))
 
     @property
     def structured_outputs(self) -> Spec:
-        variant = next(iter(self._variants.values()))
-        specs = [TensorSpec([d if isinstance(d, int) else None for d in x.shape], x.dtype) for x in variant.results]
+        results = self._compiled.results
+        specs = [TensorSpec([d if isinstance(d, int) else None for d in x.shape], x.dtype) for x in results]
         found = nest.map_structure(lambda x: x._array if isinstance(x, Tensor) else x, _decode(self._results, specs))
         if isinstance(found, dict):  # a signature's results have names
             return {k: TensorSpec.from_spec(x, k) if isinstance(x, TensorSpec) else x for k, x in found.items()}
@@ -803,12 +786,7 @@ def _npz(arrays: dict[str, Array]) -> bytes:
     return buffer.getvalue()
 
 
-def _arrays(data: bytes, dtypes: dict[str, str], file: str) -> dict[str, np.ndarray]:
-    """The arrays in an archive of `_npz`'s, which packs nothing: one that was made to may unpack to more than there is memory."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = [archive.getinfo(f"{name}.npy") for name in dtypes]
-    if any(x.compress_type != zipfile.ZIP_STORED for x in members):
-        raise ValueError(f"{file} is packed")
+def _arrays(data: bytes, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
     with np.load(io.BytesIO(data), allow_pickle=False) as found:
         arrays = {name: found[name] for name in dtypes}
     return {name: x if x.dtype.name == dtypes[name] else x.view(jnp.dtype(dtypes[name])) for name, x in arrays.items()}

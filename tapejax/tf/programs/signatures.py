@@ -7,6 +7,7 @@ or string, and the identity of variables and other objects. Two calls with one k
 from __future__ import annotations
 
 import collections.abc
+import itertools
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -18,8 +19,6 @@ import numpy as np
 from ...jaxprs.canonical import exact
 from ...jaxprs.canonical import key as exact_key
 from ...jaxprs.types import Pytree
-from ..ops.indexed_slices import IndexedSlices
-from ..ops.table import known
 from ..values import nest
 from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
 from ..values.errors import DTypeError
@@ -169,31 +168,6 @@ def _own_kind(value: Any, arrays: list[Array | TensorSpec]) -> Hashable:
     return kind, describe(metadata, []), *[describe(x, arrays) for x in components]
 
 
-def _rows(value: IndexedSlices) -> tuple[ShapeLike | None, list[TensorLike]]:
-    """The size of the whole, which a program is made for where it is known, and the parts."""
-    parts, shape = [value._values, value._indices], value._shape
-    if isinstance(shape, Tensor):
-        sizes = known(shape._array) if isinstance(shape._array, jax.Array) else None  # unknown: a spec
-        if sizes is None:
-            return None, [*parts, shape]
-        shape = sizes
-    return None if shape is None else tuple(int(size) for size in shape), parts
-
-
-def _indexed_slices(value: IndexedSlices, arrays: list[Array | TensorSpec]) -> Hashable:
-    sizes, parts = _rows(value)
-    return IndexedSlices, sizes, *[describe(x, arrays) for x in parts]
-
-
-def _rebuild_indexed_slices(value: IndexedSlices, tensors: Iterator[Array | TensorSpec]) -> IndexedSlices:
-    sizes, parts = _rows(value)
-    return _of_rows(sizes, [rebuild(x, tensors) for x in parts])
-
-
-def _of_rows(sizes: ShapeLike | None, parts: Sequence[Any]) -> IndexedSlices:
-    return IndexedSlices(*(parts if sizes is None else [*parts, sizes]))
-
-
 def _mapping(value: Mapping, arrays: list[Array | TensorSpec]) -> Hashable:
     return type(value), *[(describe(key, arrays), describe(value[key], arrays)) for key in sorted(value)]
 
@@ -235,7 +209,6 @@ _ALIKE: dict[tuple[Callable, Callable], tuple[type, ...]] = {
     (_variable, _same): (Variable,),
     (_sequence, _rebuild_sequence): (list, tuple),
     (_mapping, _rebuild_mapping): (dict,),
-    (_indexed_slices, _rebuild_indexed_slices): (IndexedSlices,),
 }
 _DESCRIBE: dict[Any, Callable] = {kind: pair[0] for pair, kinds in _ALIKE.items() for kind in kinds}
 _REBUILD: dict[Any, Callable] = {kind: pair[1] for pair, kinds in _ALIKE.items() for kind in kinds}
@@ -323,23 +296,31 @@ RANKS = (1, 2, 0, 3, 4)
 OPEN_SIZES = 4
 
 
-def symbolic_inputs(
-    specs: Sequence[TensorSpec], ranks: Sequence[int] | None = None
-) -> list[list[jax.ShapeDtypeStruct]]:
+def of_known_ranks(structure: Spec) -> Iterator[Spec]:
+    """A structure of specs, once for each combination of ranks that its shapes of unknown rank may have."""
+    unknown = sum(map(_unranked, nest.flatten(structure)))
+    many = itertools.product(RANKS, repeat=unknown)
+    for ranks in many if unknown <= 2 else ((rank,) * unknown for rank in RANKS):
+        given = iter(ranks)
+
+        def ranked(x: Argument, given: Iterator[int] = given) -> Argument:
+            return TensorSpec([None] * next(given), x.dtype, x.name) if _unranked(x) else x
+
+        yield nest.map_structure(ranked, structure)
+
+
+def _unranked(x: Argument) -> bool:
+    return isinstance(x, TensorSpec) and x.shape.rank is None
+
+
+def symbolic_inputs(specs: Sequence[TensorSpec]) -> list[list[jax.ShapeDtypeStruct]]:
     """Specs with sizes that are not known, as JAX's symbolic shapes; several attempts, the most general one first.
 
     All sizes apart are tried first, then some of them equal: whether a function adds its arguments or
-    multiplies them as matrices. A shape of unknown rank gets one of `ranks`, in the order of the specs; by default one after
-    the other is tried.
+    multiplies them as matrices.
     """
-    if ranks is None:
-        unknown = sum(spec.shape.rank is None for spec in specs)
-        tries = RANKS if unknown else (0,)
-        return [inputs for rank in tries for inputs in symbolic_inputs(specs, [rank] * unknown)]
-    given = iter(ranks)
-    shapes = [[None] * next(given) if spec.shape.rank is None else list(spec.shape) for spec in specs]
-    places = [(i, axis) for i, shape in enumerate(shapes) for axis, size in enumerate(shape) if size is None]
-    return [_symbolic(specs, shapes, dict(zip(places, groups, strict=True))) for groups in _groupings(places)]
+    places = [(i, axis) for i, spec in enumerate(specs) for axis, size in enumerate(spec.shape) if size is None]
+    return [_symbolic(specs, dict(zip(places, groups, strict=True))) for groups in _groupings(places)]
 
 
 def _groupings(places: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
@@ -358,15 +339,13 @@ def _groupings(places: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
     return sorted(found, key=order)
 
 
-def _symbolic(
-    specs: Sequence[TensorSpec], shapes: Sequence[Sequence[int | None]], groups: dict[tuple[int, int], int]
-) -> list[jax.ShapeDtypeStruct]:
+def _symbolic(specs: Sequence[TensorSpec], groups: dict[tuple[int, int], int]) -> list[jax.ShapeDtypeStruct]:
     from jax import export  # loaded when it is needed
 
     scope = export.SymbolicScope()
     out = []
-    for i, (spec, shape) in enumerate(zip(specs, shapes, strict=True)):
-        sizes = [f"d{groups[i, axis]}" if size is None else str(size) for axis, size in enumerate(shape)]
+    for i, spec in enumerate(specs):
+        sizes = [f"d{groups[i, axis]}" if size is None else str(size) for axis, size in enumerate(spec.shape)]
         out.append(jax.ShapeDtypeStruct(export.symbolic_shape(", ".join(sizes), scope=scope), requested(spec.dtype)))
     return out
 
@@ -390,10 +369,6 @@ def flatten_result(result: Nest, arrays: list[Array]) -> Packer:
     if isinstance(result, jax.Array):
         arrays.append(result)
         return next
-    if isinstance(result, IndexedSlices):
-        sizes, _ = _rows(result)
-        packers = [flatten_result(part, arrays) for part in nest._children(result)[: 3 if sizes is None else 2]]
-        return lambda outputs: _of_rows(sizes, [pack(outputs) for pack in packers])
     if (
         isinstance(result, Tensor)
         or is_variable(result)

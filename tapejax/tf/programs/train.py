@@ -11,18 +11,13 @@ where a program was stopped between them, the former one is found under the name
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import json
 import logging
-import math
-import operator
 import os
-import re
 import shutil
 import sys
-import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -40,14 +35,9 @@ from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError, 
 from ..values.missing import missing
 from ..values.tensor import Variable, convert_to_tensor
 from ..values.types import Array, Ignored, IntLike, VariableLike
-from .description import BYTES, Format, Json, in_short
+from .description import Format, Json, in_short
 from .function import ConcreteFunction, Function, init_scope, inside_function
 from .module import OWN, Holder, LoadedObject, Module, Trackable
-
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = [
     "Checkpoint",
@@ -64,7 +54,7 @@ __getattr__ = missing("tf.train")
 
 logger = logging.getLogger("tapejax")
 
-FORMAT = Format("tapejax.checkpoint", 1, "checkpoint", DataLossError, "tapejax.train", "nodes", "Use another one")
+FORMAT = Format("tapejax.checkpoint", 1, "checkpoint", DataLossError, "tapejax.train", "Use another one")
 
 
 class CheckpointOptions:
@@ -240,26 +230,13 @@ def _write(root: Trackable, prefix: str) -> None:
         multihost_utils.sync_global_devices(f"tapejax checkpoint {path}")
 
 
-@contextlib.contextmanager
-def _alone(folder: str | os.PathLike) -> Iterator[None]:
-    """A context that one process, and one thread of it, is in at a time: what is saved in `folder` is written and deleted there.
-
-    Where the system, or the file system, has no such locks, nothing is waited for.
-    """
+def _made_folder(prefix: str) -> str:
+    """The directory of what is saved as `prefix`, which is there from now on."""
     if inside_function():
         raise RuntimeError("A checkpoint cannot be saved inside a tf.function, which is traced once: save it outside.")
-    folder = folder or "."
-    os.makedirs(folder, exist_ok=True)
-    if fcntl is None or jax.process_index():  # one process of a cluster renames and deletes
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+    folder = os.path.dirname(prefix)
+    os.makedirs(folder or ".", exist_ok=True)
+    return folder
 
 
 def _former(path: Path) -> Path:
@@ -297,14 +274,7 @@ def _read(prefix: str, values: bool = True) -> tuple[list[Json], dict[str, np.nd
         if path.is_dir() and (path / _STATE_FILE).exists():
             hint = "it is a directory of checkpoints: use tf.train.latest_checkpoint(directory)"
         raise DataLossError(f"{prefix} is no checkpoint that tapejax.train wrote: {hint}")
-    for folder, _, files in os.walk(path):  # a pipe, or a device, has no end
-        if odd := [name for name in files if not os.path.isfile(os.path.join(folder, name))]:
-            raise FORMAT.damaged(path, f"{odd[0]} is no file")
-    found = FORMAT.read(path / "objects" / "metadata", path)
-    try:
-        nodes = _checked(found["nodes"])
-    except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise FORMAT.damaged(path, f"its objects are inconsistent ({in_short(error)})") from error
+    nodes = FORMAT.read(path / "objects" / "metadata", path)["nodes"]
     saved = {node["variable"]["array"]: node["variable"] for node in nodes if "array" in node.get("variable", ())}
     return nodes, _read_arrays(path, saved) if values and saved else {}
 
@@ -312,40 +282,17 @@ def _read(prefix: str, values: bool = True) -> tuple[list[Json], dict[str, np.nd
 def _read_arrays(path: Path, saved: dict[str, Json]) -> dict[str, np.ndarray]:
     ocp = _orbax()
     as_numpy = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in saved}
-    most = BYTES + 2 * sum(_dtype(x["dtype"]).itemsize * math.prod(x["shape"]) for x in saved.values())
-    for file in (path / "values").rglob("*"):  # TensorStore ends the process where a file is larger than memory
-        if (size := file.stat().st_size) > most:
-            raise FORMAT.damaged(path, f"{file.relative_to(path)} has {size} bytes")
     try:
-        # The shapes first: Orbax allocates whatever the files claim.
-        claimed = ocp.PyTreeCheckpointHandler().metadata(path / "values").tree
-        for name, variable in saved.items():
-            there = claimed.get(name)
-            if there is None or [list(there.shape), there.dtype.name] != [variable["shape"], variable["dtype"]]:
-                raise FORMAT.damaged(path, f"{variable['key']} is missing, or not what was written")
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
             values = ocp.args.PyTreeRestore(restore_args=as_numpy)
-            return checkpointer.restore(path, args=ocp.args.Composite(values=values))["values"]
-    except DataLossError:
-        raise
+            arrays = checkpointer.restore(path, args=ocp.args.Composite(values=values))["values"]
     except Exception as error:  # any error of Orbax and TensorStore for missing or truncated files
         raise FORMAT.damaged(path, f"Orbax cannot read it ({in_short(error)})") from error
-
-
-def _checked(nodes: object) -> list[Json]:
-    """`nodes`, which a file holds, if they are what `_graph` makes."""
-    if not isinstance(nodes, list) or not nodes:
-        raise ValueError("there are none")
-    for node in nodes:
-        for child in node["children"].values():
-            if not isinstance(child, int) or not 0 <= child < len(nodes):
-                raise ValueError(f"there is no object {child!r}")
-        if (variable := node.get("variable")) is not None:
-            variable["key"], _dtype(variable["dtype"])
-            size = math.prod(map(operator.index, variable["shape"]))
-            if size and "array" not in variable:
-                raise ValueError(f"there is no array for {variable['key']}")
-    return nodes
+    for name, variable in saved.items():
+        array = arrays.get(name)
+        if array is None or [list(array.shape), array.dtype.name] != [variable["shape"], variable["dtype"]]:
+            raise FORMAT.damaged(path, f"{variable['key']} is missing, or not what was written")
+    return arrays
 
 
 def _dtype(name: str) -> np.dtype:
@@ -517,7 +464,7 @@ def _after(method: str, value: Trackable, restoration: _Restoration, number: int
 class CheckpointLoadStatus:
     """What `Checkpoint.restore` returns: asserts how much was restored. Each method returns the status."""
 
-    def __init__(self, restoration: _Restoration):
+    def __init__(self, restoration: _Restoration | None):
         self._restoration = restoration
 
     def assert_consumed(self) -> CheckpointLoadStatus:
@@ -535,6 +482,8 @@ class CheckpointLoadStatus:
         return self._none("Nothing except the root object matched a checkpointed value.", _Restoration.trivial)
 
     def _none(self, text: str, found: Callable[[_Restoration], Any]) -> CheckpointLoadStatus:
+        if self._restoration is None:
+            raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
         self._restoration.retry()
         if names := found(self._restoration):
             raise AssertionError(f"{text}{_listed(names) if isinstance(names, list) else ''}")
@@ -542,7 +491,8 @@ class CheckpointLoadStatus:
 
     def expect_partial(self) -> CheckpointLoadStatus:
         """Silences the warning about saved values that were not restored."""
-        self._restoration.partial = True
+        if self._restoration is not None:
+            self._restoration.partial = True
         return self
 
     def initialize_or_restore(self, session: Ignored = None) -> None:
@@ -553,19 +503,6 @@ class CheckpointLoadStatus:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-
-
-class InitializationOnlyStatus(CheckpointLoadStatus):
-    """What ``restore(None)`` returns: there was no checkpoint."""
-
-    def __init__(self) -> None:
-        """There is no restoration."""
-
-    def _none(self, text: str, found: Callable[[_Restoration], Any]) -> CheckpointLoadStatus:
-        raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
-
-    def expect_partial(self) -> CheckpointLoadStatus:
-        return self
 
 
 class Checkpoint(Holder):
@@ -644,9 +581,9 @@ class Checkpoint(Holder):
           ValueError: a dict with keys that are no strings holds variables.
         """
         prefix = os.fspath(file_prefix)
-        with _alone(os.path.dirname(prefix)):
-            path = self._save_numbered(prefix, None)
-            _write_state(os.path.dirname(prefix), path, [path])
+        folder = _made_folder(prefix)
+        path = self._save_numbered(prefix, None)
+        _write_state(folder, path, [path])
         return path
 
     def _save_numbered(self, prefix: str, number: IntLike | None) -> str:
@@ -663,8 +600,8 @@ class Checkpoint(Holder):
     def write(self, file_prefix: str | os.PathLike, options: Ignored = None) -> str:
         """Writes a checkpoint to exactly `file_prefix` and returns it: `save` without counting and noting it as the latest."""
         prefix = os.fspath(file_prefix)
-        with _alone(os.path.dirname(prefix)):
-            self._write(prefix)
+        _made_folder(prefix)
+        self._write(prefix)
         return prefix
 
     def _write(self, prefix: str) -> None:
@@ -692,7 +629,7 @@ class Checkpoint(Holder):
           ValueError, InvalidArgumentError: a variable has another shape or dtype than the saved one. Nothing is changed then.
         """
         if save_path is None:
-            return InitializationOnlyStatus()
+            return CheckpointLoadStatus(None)
         status = self.read(save_path)
         _ = self.save_counter  # restored when it is made
         return status
@@ -714,7 +651,6 @@ class Checkpoint(Holder):
 # ---- the latest of several ------------------------------------------------------------------------------------------
 
 _STATE_FILE = "checkpoint"
-_STATE_LINE = re.compile(r'^(\w+): (".*"|[-+.\deE]+)$')
 
 
 class CheckpointState(NamedTuple):
@@ -722,53 +658,43 @@ class CheckpointState(NamedTuple):
 
     model_checkpoint_path: str
     all_model_checkpoint_paths: list[str]
-    all_model_checkpoint_timestamps: list[float]
-    last_preserved_timestamp: float | None
 
 
-def _write_state(
-    folder: str, latest: str, paths: Sequence[str], times: Sequence[float] = (), preserved: float | None = None
-) -> None:
+def _write_state(folder: str, latest: str, paths: Sequence[str]) -> None:
     if jax.process_index():
         return
 
     def inside(path: str) -> str:
-        return json.dumps(os.path.relpath(path, folder or ".") if os.path.dirname(path) == folder else path)
+        return os.path.relpath(path, folder or ".") if os.path.dirname(path) == folder else path
 
-    lines = [f"model_checkpoint_path: {inside(latest)}"]
-    lines += [f"all_model_checkpoint_paths: {inside(path)}" for path in paths]
-    lines += [f"all_model_checkpoint_timestamps: {stamp!r}" for stamp in times]
-    lines += [f"last_preserved_timestamp: {preserved!r}"] if preserved is not None else []
+    state = CheckpointState(inside(latest), [inside(path) for path in paths])
     file = Path(folder or ".") / _STATE_FILE
     draft = file.with_name(f".{_STATE_FILE}.{os.getpid()}")
-    draft.write_text("\n".join(lines) + "\n")
+    draft.write_text(json.dumps(state._asdict(), indent=1))
     os.replace(draft, file)
 
 
 def get_checkpoint_state(
     checkpoint_dir: str | os.PathLike, latest_filename: str | None = None
 ) -> CheckpointState | None:
-    """What the file ``checkpoint`` in a directory says, or None where there is none."""
+    """What the file ``checkpoint`` in a directory says, or None where there is none.
+
+    Raises:
+      DataLossError: it is TensorFlow's, or damaged.
+    """
     folder = os.fspath(checkpoint_dir)
+    file = Path(folder, latest_filename or _STATE_FILE)
+    if not file.is_file():
+        return None
     try:
-        text = (Path(folder) / (latest_filename or _STATE_FILE)).read_text()
-    except (OSError, UnicodeDecodeError):
-        return None
-    found: dict[str, list] = {}
-    for line in filter(None, map(_STATE_LINE.match, text.splitlines())):
-        try:
-            value = json.loads(line[2])
-            found.setdefault(line[1], []).append(value)
-        except ValueError:
-            logger.warning("%s: %r is no line of a checkpoint state", folder, line[0])
-    paths, latest = ([os.path.join(folder, str(path)) for path in found.get(name, [])] for name in _PATHS)
-    if not latest:
-        return None
-    preserved = found.get("last_preserved_timestamp", [None])
-    return CheckpointState(latest[0], paths, found.get("all_model_checkpoint_timestamps", []), preserved[0])
-
-
-_PATHS = ("all_model_checkpoint_paths", "model_checkpoint_path")
+        state = CheckpointState(**json.loads(file.read_bytes()))
+        paths = [os.path.join(folder, path) for path in state.all_model_checkpoint_paths]
+        return CheckpointState(os.path.join(folder, state.model_checkpoint_path), paths)
+    except (TypeError, ValueError) as error:
+        raise DataLossError(
+            f"{file} does not say which checkpoint is the latest ({in_short(error)}). If TensorFlow wrote it, read its "
+            "checkpoints with TensorFlow, and assign their values to variables; if it is damaged, delete it."
+        ) from error
 
 
 def latest_checkpoint(checkpoint_dir: str | os.PathLike, latest_filename: str | None = None) -> str | None:
@@ -784,8 +710,7 @@ def latest_checkpoint(checkpoint_dir: str | os.PathLike, latest_filename: str | 
     if state is None:
         return None
     path = state.model_checkpoint_path
-    # A file with this ending is TensorFlow's: `restore` raises an error that says so.
-    if os.path.exists(path) or _former(Path(path)).exists() or os.path.exists(f"{path}.index"):
+    if os.path.exists(path) or _former(Path(path)).exists():
         return path
     logger.error("Couldn't find the checkpoint %s, which is said to be the latest", path)
     return None
@@ -799,7 +724,6 @@ class CheckpointManager:
       checkpoint: the `Checkpoint` to save and restore.
       directory: where; made when something is saved.
       max_to_keep: how many are kept; None for all.
-      keep_checkpoint_every_n_hours: one in so many hours is kept for ever.
       checkpoint_name: the beginning of their names.
       step_counter: a variable that counts steps.
       checkpoint_interval: `save` does nothing until `step_counter` has grown by so much since the last time.
@@ -823,7 +747,6 @@ class CheckpointManager:
     checkpoint: Checkpoint
     directory: str | os.PathLike[str]
     max_to_keep: int | None
-    keep_checkpoint_every_n_hours: float | None = None
     checkpoint_name: str = "ckpt"
     step_counter: Any = None
     checkpoint_interval: int | None = None
@@ -836,20 +759,14 @@ class CheckpointManager:
         if self.checkpoint_interval is not None and self.step_counter is None:
             raise ValueError("`step_counter` should be passed if `checkpoint_interval` is not None.")
         self.directory = os.fspath(self.directory)
-        self._latest: str | None = None
-        self._kept: dict[str, float] = {}  # when each was saved
-        self._preserved = time.time()
-        if (state := get_checkpoint_state(self.directory)) is not None:
-            self._latest = state.model_checkpoint_path
-            stamps = zip(state.all_model_checkpoint_paths, state.all_model_checkpoint_timestamps, strict=False)
-            self._kept = {path: float(stamp) for path, stamp in stamps}
-            if state.last_preserved_timestamp is not None:
-                self._preserved = float(state.last_preserved_timestamp)
+        state = get_checkpoint_state(self.directory)
+        self._latest: str | None = None if state is None else state.model_checkpoint_path
+        self._kept: list[str] = [] if state is None else state.all_model_checkpoint_paths
 
     @property
     def checkpoints(self) -> list[str]:
         """The paths of the checkpoints that are kept, oldest first."""
-        return list(self._kept)
+        return self._kept.copy()
 
     @property
     def latest_checkpoint(self) -> str | None:
@@ -871,29 +788,18 @@ class CheckpointManager:
             if check_interval and last is not None and step < last + self.checkpoint_interval:
                 return None
             self.last_checkpoint_step = step
-        folder = os.fspath(self.directory)
-        with _alone(folder):  # of several processes that save there
-            path = self.checkpoint._save_numbered(os.path.join(folder, self.checkpoint_name), checkpoint_number)
-            self._kept.pop(path, None)
-            self._kept[path] = time.time()
-            self._latest = path
-            too_many = list(self._too_many())
-            # The file first: should the program be stopped in between, it names no checkpoint that is gone.
-            _write_state(folder, path, list(self._kept), list(self._kept.values()), self._preserved)
-            for old in too_many:
-                if _is_checkpoint(old) and not jax.process_index():
-                    shutil.rmtree(old)
+        prefix = os.path.join(self.directory, self.checkpoint_name)
+        folder = _made_folder(prefix)
+        self._latest = path = self.checkpoint._save_numbered(prefix, checkpoint_number)
+        kept = [*(other for other in self._kept if other != path), path]
+        too_many = max(0, len(kept) - (self.max_to_keep or len(kept)))
+        self._kept = kept[too_many:]
+        # The file first: should the program be stopped in between, it names no checkpoint that is gone.
+        _write_state(folder, path, self._kept)
+        for old in kept[:too_many]:
+            if _is_checkpoint(old) and not jax.process_index():
+                shutil.rmtree(old)
         return path
-
-    def _too_many(self) -> Iterator[str]:
-        while self.max_to_keep is not None and len(self._kept) > self.max_to_keep:
-            path, stamp = next(iter(self._kept.items()))
-            del self._kept[path]
-            hours = self.keep_checkpoint_every_n_hours
-            if hours is not None and stamp - self._preserved >= hours * 3600:
-                self._preserved = stamp
-            else:
-                yield path
 
     def restore_or_initialize(self) -> str | None:
         """Restores the latest checkpoint and returns its path; where there is none, calls `init_fn` and returns None."""

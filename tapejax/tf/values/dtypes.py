@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import builtins
 import math
-import sys
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...places import levels_to_user
 from .errors import NarrowingWarning
 from .types import DTypeLike, ShapeLike
 
@@ -73,8 +73,6 @@ class DType:
     is_complex = property(lambda self: self._kind == 3)
     is_numeric = property(lambda self: self._kind > 0, doc="Whether it is integer, floating or complex; not bool.")
     is_unsigned = property(lambda self: jnp.issubdtype(self.dtype, np.unsignedinteger))
-    is_quantized = property(lambda self: False)
-    is_numpy_compatible = property(lambda self: True)
     base_dtype = property(lambda self: self)
     as_numpy_dtype = property(lambda self: self.dtype.type, doc="NumPy's scalar class: ``np.float32``.")
     as_datatype_enum = property(lambda self: _ENUMS[self.name])
@@ -90,11 +88,6 @@ class DType:
     def size(self) -> int:
         """Bytes per element."""
         return 0 if self.name == "string" else self.dtype.itemsize
-
-    @property
-    def limits(self) -> tuple:
-        """The range in which TensorFlow's image functions expect values: (0, 1) for floats, all of it for integers."""
-        return (self.min, self.max) if self.is_integer else (0, 1)
 
     def _limit(self, name: str):
         if self.is_integer:
@@ -200,18 +193,10 @@ def requested(dtype: object) -> np.dtype:
             "jax.config.update('jax_enable_x64', True) at the start of the program to keep 64 bits, or give 32-bit "
             "data. This is said once per process.",
             NarrowingWarning,
-            stacklevel=_depth_of_caller(),
+            stacklevel=levels_to_user(),
         )
         _warned = True  # only after the warning went through: where warnings are errors, each such place is one
     return given
-
-
-def _depth_of_caller() -> int:
-    """How many frames up the first one outside this package is: the user's line is there."""
-    package, frame, depth = __name__.partition(".")[0], sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        frame, depth = frame.f_back, depth + 1
-    return depth
 
 
 class TensorShape(tuple):
@@ -234,8 +219,8 @@ class TensorShape(tuple):
         if dims is None:
             return tuple.__new__(_UnknownShape)
         if not isinstance(dims, Iterable) or isinstance(dims, (str, bytes)):
-            dims = (dims,)
-        return tuple.__new__(TensorShape, [_size(dim) for dim in dims])
+            dims = (cast("SupportsIndex", dims),)
+        return tuple.__new__(TensorShape, map(_size, dims))
 
     def __repr__(self) -> str:
         return f"TensorShape({list(self)})"
@@ -246,7 +231,7 @@ class TensorShape(tuple):
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
 
-    def __eq__(self, other: object) -> builtins.bool:
+    def __eq__(self, other: Any) -> builtins.bool:
         if isinstance(other, tuple):
             return not isinstance(other, _UnknownShape) and tuple.__eq__(self, other)
         try:
@@ -267,7 +252,7 @@ class TensorShape(tuple):
         got = tuple.__getitem__(self, key)
         return tuple.__new__(TensorShape, got) if type(key) is slice else got
 
-    def __add__(self, other: ShapeLike) -> TensorShape:
+    def __add__(self, other: ShapeLike) -> TensorShape:  # type: ignore[override]  # it takes more than a tuple
         return self.concatenate(other)
 
     def __radd__(self, other: ShapeLike) -> TensorShape:
@@ -306,46 +291,21 @@ class TensorShape(tuple):
     def merge_with(self, other: ShapeLike) -> TensorShape:
         """What both say together. Raises ValueError when they disagree."""
         other = as_shape(other)
-        self._require(self.is_compatible_with(other), f"Shapes {self} and {other} are not compatible")
+        self.assert_is_compatible_with(other)
         if other.rank is None:
             return self
         return TensorShape([b if a is None else a for a, b in zip(self, other, strict=True)])
 
-    def most_specific_compatible_shape(self, other: ShapeLike) -> TensorShape:
-        other = as_shape(other)
-        if self.rank != other.rank:
-            return TensorShape(None)
-        return TensorShape([a if a == b else None for a, b in zip(self, other, strict=True)])
-
     def with_rank(self, rank: int) -> TensorShape:
-        self._require(self.rank == rank, f"Shape {self} must have rank {rank}")
-        return self
-
-    def with_rank_at_least(self, rank: int) -> TensorShape:
-        self._require(len(self) >= rank, f"Shape {self} must have rank at least {rank}")
-        return self
-
-    def with_rank_at_most(self, rank: int) -> TensorShape:
-        self._require(len(self) <= rank, f"Shape {self} must have rank at most {rank}")
-        return self
+        """The shape, if it can have that rank. Raises ValueError when it has another."""
+        return self.merge_with([None] * rank)
 
     def assert_has_rank(self, rank: int) -> None:
         self.with_rank(rank)
 
-    def assert_same_rank(self, other: ShapeLike) -> None:
-        other = as_shape(other)
-        self._require(other.rank in (self.rank, None), f"Shapes {self} and {other} must have the same rank")
-
     def assert_is_compatible_with(self, other: ShapeLike) -> None:
-        self._require(self.is_compatible_with(other), f"Shapes {self} and {other} are incompatible")
-
-    def assert_is_fully_defined(self) -> None:
-        self._require(self.is_fully_defined(), f"Shape {self} is not fully defined")
-
-    @staticmethod
-    def _require(condition: builtins.bool, message: str) -> None:
-        if not condition:
-            raise ValueError(message)
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {as_shape(other)} are not compatible")
 
 
 class _UnknownShape(TensorShape):
@@ -395,19 +355,6 @@ class _UnknownShape(TensorShape):
 
     def concatenate(self, other: ShapeLike) -> TensorShape:
         return self
-
-    most_specific_compatible_shape = concatenate
-
-    def with_rank(self, rank: int) -> TensorShape:
-        return TensorShape([None] * rank)
-
-    def with_rank_at_least(self, rank: int) -> TensorShape:
-        return self
-
-    with_rank_at_most = with_rank_at_least
-
-    def assert_same_rank(self, other: ShapeLike) -> None:
-        pass
 
 
 def as_shape(shape: ShapeLike) -> TensorShape:

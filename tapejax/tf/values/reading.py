@@ -228,9 +228,10 @@ def read(variable: VariableLike) -> Array:
             if known is None or id(array) not in known[1]:
                 _watch_if_read(recording, variable, array, variable.trainable)
         trace = trace.outer
-    if type(trace) is not EvalTrace:  # as under jax.vmap, with tapes within and around
-        for recording in active.active_recordings():
-            _watch_if_read(recording, variable, array, variable.trainable)
+    if type(trace) is not EvalTrace:  # as under jax.vmap or in a loop of JAX's, with tapes within and around
+        for recorder in _noting(array):
+            for recording in recorder.recordings:
+                _watch_if_read(recording, variable, array, variable.trainable)
     if (
         type(trace) is not EvalTrace
         and capturing.capture is None  # there what it holds is the program's, a known number that it was given included

@@ -14,7 +14,7 @@ from ...tape.recording import type_of
 from .types import Array, Number
 
 
-def number_text(x: Number) -> str:
+def number_text(x: Number | np.ndarray) -> str:
     """A Python number or a NumPy value of one element, in the fewest digits that identify it."""
     found = np.asarray(x)
     if found.size != 1:

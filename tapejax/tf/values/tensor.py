@@ -23,7 +23,6 @@ from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation
 from ...tape.operation import Op, op_of
 from . import reading
-from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
 from .names import scoped
@@ -61,8 +60,7 @@ def raw(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike
     """
     array = _array_of(value)
     if array is None:
-        array = _converted(value, dtype, dtype_hint)
-        return _constant(value, dtype, dtype_hint) if array is None else array
+        return _constant(value, dtype, dtype_hint)
     if dtype is not None and array.dtype != requested(dtype):
         wanted, advice = as_dtype(dtype).name, "a tensor is not converted silently"
         text = f"dtype={wanted} was requested of a tensor of dtype {array.dtype}: {advice}, use tf.cast(x, tf.{wanted})"
@@ -89,26 +87,6 @@ def _array_of(value: TensorLike) -> Array | None:
     if isinstance(value, Variable):
         return reading.read(value)
     return value.__jax_array__() if _converts(value) else None
-
-
-def _converted(value: Any, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None) -> Array | None:
-    """The array of an object that the functions registered for its class convert; else None."""
-    for convert in functions_for(value):
-        found = None
-        if dtype is None and dtype_hint is not None:
-            with contextlib.suppress(TypeError, ValueError):
-                found = convert(value, dtype=as_dtype(dtype_hint), name=None, as_ref=False)
-        if found is None:
-            found = convert(value, dtype=None if dtype is None else as_dtype(dtype), name=None, as_ref=False)
-        if found is NotImplemented:
-            continue
-        if not isinstance(found, (Tensor, jax.Array)):
-            raise RuntimeError(f"the conversion function {convert!r} must return a tensor, got {found!r}")
-        if dtype is not None and found.dtype != requested(dtype):
-            wanted = as_dtype(dtype).name
-            raise RuntimeError(f"the conversion function {convert!r} was asked for {wanted} and returned {found.dtype}")
-        return raw(found)
-    return None
 
 
 def _constant(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None) -> Array:
@@ -255,10 +233,7 @@ def _holds_arrays(sequence: Sequence) -> bool:
     if _PLAIN_LEAVES.issuperset(map(type, sequence)):
         return False
     others = [item for item in sequence if type(item) not in _PLAIN_LEAVES]
-    return any(
-        _holds_arrays(item) if isinstance(item, (list, tuple)) else is_array_like(item) or functions_for(item)
-        for item in others
-    )
+    return any(_holds_arrays(item) if isinstance(item, (list, tuple)) else is_array_like(item) for item in others)
 
 
 def is_array_like(value: object) -> bool:
@@ -289,7 +264,7 @@ def _rows(sequence: Sequence, wanted: np.dtype, casts: bool) -> Array:
     for item in sequence:
         if type(item) in _SCALARS:
             rows.append(_fitting(item, wanted))
-        elif (array := _array_or_converted(item, wanted)) is not None:
+        elif (array := _array_of(item)) is not None:
             if array.dtype != wanted and not casts:
                 raise _mixed(wanted, array.dtype, "a list of tensors")
             rows.append(array)
@@ -299,15 +274,10 @@ def _rows(sequence: Sequence, wanted: np.dtype, casts: bool) -> Array:
     return compute(op_of(_stack, {"dtype": wanted}), rows)._array
 
 
-def _array_or_converted(item: TensorLike, dtype: DTypeLike | None = None) -> Array | None:
-    array = _array_of(item)
-    return _converted(item, dtype) if array is None else array
-
-
 def _first_dtype(sequence: TensorLike) -> Any:
     for item in sequence if isinstance(sequence, (list, tuple)) else ():
         nested = isinstance(item, (list, tuple))
-        dtype = _first_dtype(item) if nested else getattr(_array_or_converted(item), "dtype", None)
+        dtype = _first_dtype(item) if nested else getattr(_array_of(item), "dtype", None)
         if dtype is not None:
             return dtype
     return None
@@ -487,12 +457,9 @@ def operands(*args: TensorLike) -> list:
             if type(arg) in _SCALARS:
                 arrays[i] = _fitting(arg, dtype)
             else:
-                array = _converted(arg, dtype)
-                if array is None:
-                    # Most of TensorFlow's functions convert the first argument before they look at the others.
-                    _keep_dtype(arg, dtype, widens=i > 0)
-                    array = _constant(arg, dtype)
-                arrays[i] = array
+                # Most of TensorFlow's functions convert the first argument before they look at the others.
+                _keep_dtype(arg, dtype, widens=i > 0)
+                arrays[i] = _constant(arg, dtype)
     return arrays
 
 
@@ -525,8 +492,8 @@ def _fitting(number: Number, dtype: np.dtype) -> Number | np.generic:
         raise DTypeError(f"{number!r} does not fit dtype {dtype} of the tensor beside it: {advice}")
     if kind is int:
         low, high = _limits(dtype)
-        if not low <= number <= high:
-            return _wrapped(number, dtype)
+        if not low <= number <= high:  # type: ignore[operator]  # an int
+            return _wrapped(number, dtype)  # type: ignore[arg-type]
     return number
 
 
@@ -592,31 +559,21 @@ if TYPE_CHECKING:
         def __sub__(self, other: TensorLike) -> Tensor: ...
         def __mul__(self, other: TensorLike) -> Tensor: ...
         def __truediv__(self, other: TensorLike) -> Tensor: ...
-        def __floordiv__(self, other: TensorLike) -> Tensor: ...
-        def __mod__(self, other: TensorLike) -> Tensor: ...
         def __pow__(self, other: TensorLike) -> Tensor: ...
-        def __matmul__(self, other: TensorLike) -> Tensor: ...
         def __radd__(self, other: TensorLike) -> Tensor: ...
         def __rsub__(self, other: TensorLike) -> Tensor: ...
         def __rmul__(self, other: TensorLike) -> Tensor: ...
         def __rtruediv__(self, other: TensorLike) -> Tensor: ...
-        def __rfloordiv__(self, other: TensorLike) -> Tensor: ...
-        def __rmod__(self, other: TensorLike) -> Tensor: ...
         def __rpow__(self, other: TensorLike) -> Tensor: ...
-        def __rmatmul__(self, other: TensorLike) -> Tensor: ...
-        def __and__(self, other: TensorLike) -> Tensor: ...
-        def __or__(self, other: TensorLike) -> Tensor: ...
-        def __xor__(self, other: TensorLike) -> Tensor: ...
-        def __rand__(self, other: TensorLike) -> Tensor: ...
-        def __ror__(self, other: TensorLike) -> Tensor: ...
-        def __rxor__(self, other: TensorLike) -> Tensor: ...
-        def __lt__(self, other: TensorLike) -> Tensor: ...
-        def __le__(self, other: TensorLike) -> Tensor: ...
-        def __gt__(self, other: TensorLike) -> Tensor: ...
-        def __ge__(self, other: TensorLike) -> Tensor: ...
+        def __matmul__(self, other: TensorLike) -> Tensor: ...
         def __neg__(self) -> Tensor: ...
         def __abs__(self) -> Tensor: ...
         def __invert__(self) -> Tensor: ...
+
+        # `complex` has none of these.
+        __rmatmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __matmul__
+        __lt__ = __le__ = __gt__ = __ge__ = __matmul__
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __matmul__
 
     # Functions of `jnp` are annotated with a union of classes, of which `complex` has the fewest names of its own.
     class _Typed(_Operators, complex): ...  # type: ignore[misc]
@@ -666,8 +623,6 @@ class _Value(_Typed):
         """A key for dicts and sets; its `deref` gives the object back. Tensors and variables are not hashable."""
         return Reference(self)
 
-    experimental_ref = ref
-
     def numpy(self) -> Any:
         """A NumPy array of its own, or a NumPy scalar where the shape is ().
 
@@ -688,6 +643,10 @@ class _Value(_Typed):
         reading.record_escape("python", array)
         return array
 
+    def _read_by_python(self) -> Array:
+        reading.record_escape("python", self._array)
+        return self._seen()
+
     def __jax_array__(self) -> Array:
         return self._read()
 
@@ -699,21 +658,17 @@ class _Value(_Typed):
         return array.astype(dtype or array.dtype, copy=bool(copy))
 
     def __bool__(self) -> bool:
-        # TensorFlow takes an empty tensor for false; JAX refuses it.
-        reading.record_escape("python", self._array)
-        return bool(self._seen()) if self._array.size else False
+        array = self._read_by_python()
+        return bool(array) if array.size else False  # JAX refuses an empty one
 
     def __float__(self) -> float:
-        reading.record_escape("python", self._array)
-        return float(self._seen())
+        return float(self._read_by_python())
 
     def __int__(self) -> int:
-        reading.record_escape("python", self._array)
-        return int(self._seen())
+        return int(self._read_by_python())
 
     def __complex__(self) -> complex:
-        reading.record_escape("python", self._array)
-        return complex(self._seen())
+        return complex(self._read_by_python())
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:
@@ -1120,7 +1075,7 @@ for _method, _operator, _instead in (
 
 def _own_array(value: TensorLike, dtype: DTypeLike | None) -> Array:
     """An array without other references, for a variable to keep."""
-    array = _array_or_converted(value, dtype)
+    array = _array_of(value)
     if array is None and not (isinstance(value, (list, tuple)) and _holds_arrays(value)):
         return _constant(value, dtype)
     array = raw(value if array is None else array, dtype)
@@ -1137,7 +1092,7 @@ def _put(held, update, *arrays, how, layout):
     return getattr(held.at[index], how)(update)
 
 
-def _plain_index(index: Index) -> Index:
+def _plain_index(index: Any) -> Any:
     return index if isinstance(index, (int, slice)) or index is None or index is Ellipsis else raw(index)
 
 

@@ -37,7 +37,6 @@ from typing import Any
 
 import tapejax
 
-from ...tf.programs import autograph
 from ...tf.values.missing import missing
 from ..seeing.tables import in_columns
 from . import imports, notebook
@@ -235,22 +234,7 @@ def _lacking(path: str, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
 
 
 _MAKES_TENSORS = ("tf.constant", "tf.convert_to_tensor", "tf.Variable")
-_NO_GRAPHS = "print(jax.make_jaxpr(f)(x)): there are no graphs"
 _REFUSES = "tf.function to compile: JAX runs at once, and has no graphs to build"
-_OF_SHAPES = {"tf.shape", "tf.size", "tf.rank"}
-_AUTOGRAPH = "the extra: pip install 'tapejax[autograph]', or tf.cond and tf.while_loop"
-
-
-def _operands(node: ast.AST) -> Iterator[ast.expr]:
-    """The names and calls on whose values it depends whether an expression is true; ``x.shape`` and ``x is None`` are known."""
-    if isinstance(node, (ast.Name, ast.Call)):
-        yield node
-    elif isinstance(node, ast.Subscript):
-        yield from _operands(node.value)
-    elif not isinstance(node, ast.Attribute):
-        identity = isinstance(node, ast.Compare) and any(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops)
-        for part in () if identity else ast.iter_child_nodes(node):
-            yield from _operands(part)
 
 
 def _is_string(node: ast.AST) -> bool:
@@ -293,25 +277,18 @@ class _Scope:
         self.outer = outer
         self.now: dict[str, _Paths] = {}
         self.ever: dict[str, _Paths] = {}
-        self.elsewhere: dict[str, _Scope] = {}  # global and nonlocal names
 
     def bind(self, name: str, paths: _Paths, surely: bool = True) -> None:
-        scope = self.elsewhere.get(name, self)
-        scope.now[name] = paths if surely else paths | scope.now.get(name, frozenset())
-        scope.ever[name] = scope.ever.get(name, frozenset()) | paths
+        self.now[name] = paths if surely else paths | self.now.get(name, frozenset())
+        self.ever[name] = self.ever.get(name, frozenset()) | paths
 
     def look_up(self, name: str) -> _Paths:
         if name in self.now:
             return self.now[name]
-        scope = self.around(name)  # it runs later: whatever the names there stand for by then
-        return _OTHER if scope is None else scope.ever[name]
-
-    def around(self, name: str) -> _Scope | None:
-        """The nearest scope around this one that ever has the name."""
-        scope = self.outer
+        scope = self.outer  # it runs later: whatever the names there stand for by then
         while scope is not None and name not in scope.ever:
             scope = scope.outer
-        return scope
+        return _OTHER if scope is None else scope.ever[name]
 
 
 class _Reader(ast.NodeVisitor):
@@ -319,12 +296,11 @@ class _Reader(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.uses: set[Use] = set()
-        self.scope = self.module = _Scope()
+        self.scope = _Scope()
         # attributes that the program sets: a module or tensor may have more than its class
         self.given: set[str] = set()
         self.assigned: set[str] = set()  # names of TensorFlow's that the program itself sets: tf.foo = ...
         self.sure = True  # outside of branches
-        self.compiled = False  # within a tf.function, whose control flow AutoGraph converts
         self.later: list[Callable[[], None]] = []
 
     def part(self, tree: ast.Module, cell: int | None, source: str | bytes) -> None:
@@ -360,10 +336,7 @@ class _Reader(ast.NodeVisitor):
         match node:
             case ast.Name(id=name):
                 return self.scope.look_up(name)
-            case (
-                ast.Attribute(value=value, attr=attribute)
-                | ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attribute)), *_])
-            ):
+            case ast.Attribute(value=value, attr=attribute):
                 return frozenset(_below(path, attribute) for path in self.paths(value))
             case ast.Call(func=function):
                 return frozenset(path and _result(path) for path in self.paths(function))
@@ -379,9 +352,6 @@ class _Reader(ast.NodeVisitor):
         if isinstance(node.ctx, ast.Load):
             known = node.attr not in self.given
             self.note_paths(node, frozenset(path for path in paths if path and (known or _VALUE not in path)))
-            match node:
-                case ast.Attribute(ast.Call(ast.Attribute(attr="get_concrete_function")), "graph" | "function_def"):
-                    self.note(node, f"tf.ConcreteFunction.{node.attr}", "missing", _NO_GRAPHS)
         base: Any = node
         while isinstance(base, ast.Attribute) and paths != _OTHER:
             base, paths = base.value, self.paths(base.value)  # of tf.nn.relu only the whole is a use
@@ -389,11 +359,6 @@ class _Reader(ast.NodeVisitor):
             self.visit(base) if base is not node else self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        match node:
-            case ast.Call(func=ast.Name(id="getattr")):
-                self.note_paths(node, self.paths(node))
-            case ast.Call(func=ast.Name(id="setattr"), args=[module, ast.Constant(value=str(name)), _]):
-                self.bind(ast.Attribute(module, name, ast.Store()))
         self.generic_visit(node)
         for path in self.paths(node.func) - {None, "tf"}:
             if _found(path)[0] == "supported":
@@ -484,13 +449,6 @@ class _Reader(ast.NodeVisitor):
 
     visit_Assign = visit_AnnAssign = visit_AugAssign = visit_NamedExpr = visit_Delete = binding
 
-    def visit_Global(self, node: ast.Global) -> None:
-        self.scope.elsewhere.update(dict.fromkeys(node.names, self.module))
-
-    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
-        for name in node.names:
-            self.scope.elsewhere[name] = self.scope.around(name) or self.module
-
     def visit_withitem(self, node: ast.withitem) -> None:
         self.visit(node.context_expr)
         match node.optional_vars:
@@ -504,21 +462,20 @@ class _Reader(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.visit_all([*node.decorator_list, node.returns])
-        decorators = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
-        self.function(node.args, node.body, any("tf.function" in self.paths(each) for each in decorators))
+        self.function(node.args, node.body)
         self.scope.bind(node.name, _OTHER, self.sure)
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
-    def function(self, arguments: ast.arguments, body: list[ast.stmt], compiled: bool = False) -> None:
+    def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> None:
         named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         named += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
         self.visit_all([*arguments.defaults, *arguments.kw_defaults, *(argument.annotation for argument in named)])
         scope = _Scope(self.scope.outer if isinstance(self.scope, _ClassScope) else self.scope)
-        cell, lines, compiled = self.cell, self.lines, compiled or self.compiled
+        cell, lines = self.cell, self.lines
 
         def read() -> None:
-            self.cell, self.lines, self.compiled = cell, lines, compiled
+            self.cell, self.lines = cell, lines
             with self.inner(scope):
                 for argument in named:
                     scope.bind(argument.arg, _OTHER)
@@ -540,24 +497,8 @@ class _Reader(ast.NodeVisitor):
 
     # -- the order in which statements run
 
-    def control(self, node: ast.stmt, value: ast.expr) -> None:
-        """Notes control flow on a tensor, as far as it shows, where nothing converts it."""
-        on_tensor = any("tf.Tensor()" in self.paths(part) for part in _operands(value) if not self.is_known(part))
-        if self.compiled and on_tensor and not autograph.INSTALLED:
-            self.note(node, f"tf.autograph ({type(node).__name__.lower()} on a tensor)", "missing", _AUTOGRAPH)
-
-    def is_known(self, node: ast.expr) -> bool:
-        """Whether it is a number that stays known while a function is traced: of shapes, or a range of numbers."""
-        if not isinstance(node, ast.Call):
-            return False
-        paths = self.paths(node.func)
-        numbers = all(isinstance(argument, ast.Constant) for argument in node.args)
-        return not paths.isdisjoint(_OF_SHAPES) or ("tf.range" in paths and numbers)
-
     def branch(self, node: Any) -> None:
         """A statement whose parts may run or not: what a name stood for before, it may stand for afterwards."""
-        if isinstance(node, (ast.If, ast.While)):
-            self.control(node, node.test)
         outer, self.sure = self.sure, False
         self.generic_visit(node)
         self.sure = outer
@@ -565,7 +506,6 @@ class _Reader(ast.NodeVisitor):
     visit_If = visit_While = visit_Try = visit_TryStar = visit_Match = branch
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
-        self.control(node, node.iter)
         self.visit(node.iter)
         self.bind(node.target)
         self.branch(ast.Try(node.body, [], node.orelse, []))

@@ -69,7 +69,6 @@ def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
     """
     folder = Path(folder)
     python_import, python_import_module = builtins.__import__, importlib.import_module
-    python_find_spec = importlib.util.find_spec
 
     def of_the_program(caller: Mapping[str, Any]) -> bool:
         file, name = caller.get("__file__"), caller.get("__name__")
@@ -90,17 +89,11 @@ def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
             return _import(name, ("*",))
         return python_import_module(name, package)
 
-    def find_spec(name, package=None):
-        if _is_ours(name) and not name.startswith(_KERAS) and of_the_program(sys._getframe(1).f_globals):
-            return _spec(name)
-        return python_find_spec(name, package)
-
     # Programs ask for TensorFlow's version and mean its behaviour; a version may have a local part after a plus sign.
     version = f"{_version.TENSORFLOW}+tapejax{_version.__version__}"
     with (
         replaced(vars(builtins), __import__=__import__),
         replaced(vars(importlib), import_module=import_module),
-        replaced(vars(importlib.util), find_spec=find_spec),
         replaced(vars(tapejax), __version__=version),
         replaced(vars(tapejax.version), VERSION=version, GIT_VERSION=f"v{version}"),
     ):
@@ -126,15 +119,6 @@ def _import(name: str, names: Sequence[str]) -> types.ModuleType:
         except AttributeError as error:  # `from module import name` would drop its text, which says what to use instead
             raise ImportError(f"cannot import name {each!r} from {name!r}: {error}", name=name) from None
     return found if names else resolve(top)
-
-
-def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
-    """What tells the program that there is a module, before it imports it: Python's own would import TensorFlow."""
-    try:
-        _import(name, ())
-    except ModuleNotFoundError:
-        return None
-    return importlib.machinery.ModuleSpec(name, None)
 
 
 @contextlib.contextmanager

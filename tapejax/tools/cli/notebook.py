@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import json
 import os
 import re
-import subprocess
 import sys
+import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ...tf.values.errors import extra_missing
+from .imports import replaced
 
-# Magics that a run without Jupyter can leave out, and those whose text is Python that is timed or captured.
+_HEADS = re.compile(r"^([ \t]*)(?:%%capture.*|%%?(?:prun|time|timeit)\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*[ \t]*)", re.M)
+# Magics that a run without Jupyter can leave out, and commands that install something.
 _LEFT_OUT = (
     "autoreload config html javascript js latex load_ext markdown matplotlib pinfo pinfo2 pylab reload_ext svg "
     "tensorboard tensorflow_version"
 ).split()
-_PYTHON_FOLLOWS = "capture prun time timeit".split()
-_HEADS = re.compile(r"^([ \t]*)(?:%%capture.*|%%?(?:prun|time|timeit)\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*[ \t]*)", re.M)
 _INSTALLERS = ("pip", "conda", "mamba")
 _INSTALLS = (*_INSTALLERS, "pip3", "python -m pip", "python3 -m pip", "uv", "apt", "apt-get", "sudo apt")
 
@@ -44,7 +47,7 @@ def code_cells(text: str) -> list[str]:
 
 
 def as_python(source: str) -> str:
-    """A cell with Jupyter's own lines turned into Python, by IPython: calls of ``get_ipython()``, which has `Jupyter`'s.
+    """A cell with Jupyter's own lines turned into Python, by IPython: calls of ``get_ipython()``.
 
     Of ``%time f()`` and ``%%time`` the Python stays. Mistakes in the Python stay as they are, too.
 
@@ -70,82 +73,72 @@ def as_python(source: str) -> str:
     return text[: len(text) - len(cell)] + TransformerManager().transform_cell(cell)
 
 
-class Jupyter:
-    """What ``get_ipython()`` gives a notebook's cells. Its cells are run by `run_cell`.
+def in_ipython(
+    main: types.ModuleType, name: str, folder: Path
+) -> contextlib.AbstractContextManager[Callable[[int, str], None]]:
+    """While it lasts, cells can be run in the module `main`, in a `folder`: by what it gives, of a cell's number and source.
 
-    >>> jupyter = Jupyter(print)
-    >>> jupyter.register_magic_function(lambda line, cell: print(f"{line}: {cell}"), "cell", "twice")
-    >>> jupyter.run_cell_magic("twice", "a", "b")
-    a: b
+    An error is raised, and not shown; nothing is installed, figures need no window, and no history is kept.
+
+    Raises:
+        ImportError: IPython is not installed.
     """
+    try:
+        from IPython.core.compilerop import CachingCompiler
+        from IPython.core.displayhook import DisplayHook
+        from IPython.core.interactiveshell import InteractiveShell
+        from traitlets.config import Config
+    except ImportError as error:
+        raise extra_missing("a notebook", "IPython", "notebooks") from error
 
-    def __init__(self, run_cell: Callable[[str], None]):
-        self.run_cell = run_cell
-        self._registered: dict[tuple[str, str], Callable] = {
-            **{(kind, name): lambda *_: None for name in _LEFT_OUT for kind in ("line", "cell")},
-            **{("line", name): lambda line: run_cell(_HEADS.sub("", f"%time {line}")) for name in _PYTHON_FOLLOWS},
-            **{("line", name): lambda line, name=name: shell(f"{name} {line}") for name in _INSTALLERS},
-            **{("cell", name): lambda _, cell: shell(cell) for name in ("bash", "sh")},
-            **{("line", name): _set_environment for name in ("env", "set_env")},
-            ("line", "cd"): lambda line: os.chdir(os.path.expanduser(line.strip())),
-            ("cell", "writefile"): _write_file,
-        }
+    running = ("", "")  # the cell's name and source
 
-    def register_magic_function(self, func: Callable, magic_kind: str = "line", magic_name: str | None = None) -> None:
-        """Makes a function of the notebook's a magic of one line, of a cell, or (``"line_cell"``) of both."""
-        for kind in magic_kind.split("_"):
-            self._registered[kind, magic_name or func.__name__] = func
+    class Compiler(CachingCompiler):
+        def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
+            called, source = running
+            return called if raw_code == source else super().get_code_name(raw_code, transformed_code, number)
 
-    def run_line_magic(self, magic_name: str, line: str = "", _stack_depth: int = 1) -> Any:
-        """What ``%magic_name line`` does."""
-        return self._magic("line", f"%{magic_name} {line}".strip(), magic_name)(line)
+    class Hook(DisplayHook):
+        def write_output_prompt(self) -> None:
+            """Values stand alone."""
 
-    def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
-        """What ``%%magic_name line`` above `cell` does."""
-        return self._magic("cell", f"%%{magic_name}", magic_name)(line, cell)
+    class Shell(InteractiveShell):
+        compiler_class, displayhook_class = Compiler, Hook
+        db: Any = {}  # what magics keep, elsewhere in the user's home
 
-    def _magic(self, kind: str, words: str, name: str) -> Callable:
-        if (kind, name) not in self._registered:
-            advice = "take it out of the cell, or run the notebook in Jupyter"
-            raise NotImplementedError(f"{words!r} is Jupyter's, not Python's: {advice}")
-        return self._registered[kind, name]
+        def _nothing(self, *args: Any, **kwargs: Any) -> None:
+            """Errors are raised again; folders, paths and the environment are the program's."""
 
-    def magic(self, arg_s: str) -> Any:
-        """What ``%arg_s`` does."""
-        name, _, line = arg_s.partition(" ")
-        return self.run_line_magic(name, line)
+        init_ipython_dir = init_profile_dir = init_path = init_virtualenv = _nothing
+        showtraceback = showsyntaxerror = showindentationerror = _nothing
 
-    def system(self, cmd: str) -> None:
-        """What ``!cmd`` does."""
-        shell(cmd)
+        def system(self, cmd: str) -> None:
+            if cmd.strip().startswith(tuple(f"{name} " for name in _INSTALLS)):
+                print(f"tapejax run: left out: {cmd.strip()}", file=sys.stderr)
+            else:
+                print(self.getoutput(cmd, split=False), end="")  # IPython's own forks, which JAX warns of
 
-    def getoutput(self, cmd: str) -> list[str]:
-        """The lines that ``!cmd`` prints."""
-        return _output(cmd).splitlines()
+    def run_cell(shell: Shell, number: int, source: str) -> None:
+        nonlocal running
+        running = f"{name}, cell {number}", source
+        shell.run_cell(source, store_history=True).raise_error()
 
+    @contextlib.contextmanager
+    def shell() -> Iterator[Callable[[int, str], None]]:
+        environment = replaced(os.environ, MPLBACKEND=os.environ.get("MPLBACKEND", "agg"))
+        known = replaced(vars(builtins), display=None, __IPYTHON__=True)  # which stay, else
+        with contextlib.chdir(folder), warnings.catch_warnings(), environment, known:
+            for message in ("FigureCanvasAgg is non-interactive", "To exit: use"):
+                warnings.filterwarnings("ignore", message)
+            found = Shell(
+                user_module=main,
+                cache_size=0,
+                config=Config({"HistoryManager": {"enabled": False, "hist_file": ":memory:"}}),
+            )
+            magics = found.magics_manager.magics
+            for kind in ("line", "cell"):
+                magics[kind] |= dict.fromkeys(_LEFT_OUT, lambda *_: None)
+            magics["line"] |= {name: lambda line, name=name: found.system(f"{name} {line}") for name in _INSTALLERS}
+            yield partial(run_cell, found)
 
-def _set_environment(line: str) -> None:
-    name, _, value = line.strip().partition("=" if "=" in line else " ")
-    if value:
-        os.environ[name.strip()] = value.strip()
-    else:
-        print(os.environ[name] if name else dict(os.environ))
-
-
-def _write_file(line: str, cell: str) -> None:
-    *options, name = line.split()
-    with open(os.path.expanduser(name), "a" if "-a" in options else "w", encoding="utf-8") as file:
-        file.write(cell)
-
-
-def shell(command: str) -> None:
-    """What a cell's ``!command`` does: runs it, and goes on whatever its exit status is. Installs nothing."""
-    if command.strip().startswith(tuple(f"{name} " for name in _INSTALLS)):
-        print(f"tapejax run: left out: {command.strip()}", file=sys.stderr)
-        return
-    print(_output(command), end="")
-
-
-def _output(command: str) -> str:
-    done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return done.stdout
+    return shell()

@@ -13,14 +13,12 @@ import builtins
 import contextlib
 import gc
 import itertools
-import linecache
 import os
 import platform
 import re
 import sys
 import traceback
 import types
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,33 +60,40 @@ def run(
     # Python, too, names the main file by its absolute path: it must still be found after an os.chdir.
     path = Path(program).absolute()
     is_notebook = path.suffix == ".ipynb"
+    main = types.ModuleType("__main__")
     try:
         source = path.read_bytes()
-        steps = _cells(source.decode(), os.fspath(program)) if is_notebook else [_whole(source, str(path), prepare)]
+        if is_notebook:
+            parts: Sequence[Any] = notebook.code_cells(source.decode())
+            runs: Any = notebook.in_ipython(main, os.fspath(program), path.parent)
+        else:
+            tree: Any = source if prepare is None else prepare(ast.parse(source, str(path)))
+            parts = [compile(tree, str(path), "exec", dont_inherit=True)]
+            runs = contextlib.nullcontext(lambda number, code: exec(code, vars(main)))
+            vars(main)["__file__"] = str(path)
     except OSError as error:
         return _refuse(f"cannot read {os.fspath(program)}: {error.strerror}")
+    except ImportError as error:
+        return _refuse(str(error))
     except (SyntaxError, ValueError) as error:  # ValueError: null bytes, not a notebook
         if is_notebook:
             return _refuse(f"{os.fspath(program)} is not a notebook: {error}")
         traceback.print_exception(error.with_traceback(None))
         return _refuse(f"{os.fspath(program)} is not a program in Python {platform.python_version()}")
 
-    main = types.ModuleType("__main__")
-    vars(main).update(__builtins__=builtins, **(_of_jupyter(main) if is_notebook else {"__file__": str(path)}))
+    vars(main)["__builtins__"] = builtins
     report = _Reporter(path.parent, full_traceback)
     failed = []
-    argv = [os.fspath(program), *arguments]
-    jupyter = _as_in_jupyter(path.parent) if is_notebook else contextlib.nullcontext()
     with (
         imports.tensorflow_is_tapejax(path.parent),
         _settings(full_traceback),
         _nothing_older_searched(),
-        _as_main(main, path.parent, argv),
-        jupyter,
+        _as_main(main, path.parent, [os.fspath(program), *arguments]),
+        runs as run_part,
     ):
-        for number, step in enumerate(steps, 1):
+        for number, part in enumerate(parts, 1):
             try:
-                step(vars(main))
+                run_part(number, part)
             except SystemExit:
                 raise
             except KeyboardInterrupt as error:
@@ -98,51 +103,10 @@ def run(
                 report(error)
                 failed.append(number)
     if failed and is_notebook:
-        cells = ", ".join(map(str, failed))
-        print(f"tapejax run: {len(failed)} of {len(steps)} cells failed: {cells}", file=sys.stderr)
+        print(
+            f"tapejax run: {len(failed)} of {len(parts)} cells failed: {', '.join(map(str, failed))}", file=sys.stderr
+        )
     return 1 if failed else 0
-
-
-# ---- the program, as steps to run
-
-
-def _whole(source: bytes, name: str, prepare: Callable | None) -> Callable[[dict], None]:
-    tree: Any = source if prepare is None else prepare(ast.parse(source, name))
-    code = compile(tree, name, "exec", dont_inherit=True)
-    return lambda names: exec(code, names)
-
-
-def _cells(text: str, name: str) -> list[Callable[[dict], None]]:
-    return [_cell(source, f"{name}, cell {number}") for number, source in enumerate(notebook.code_cells(text), 1)]
-
-
-def _cell(source: str, name: str) -> Callable[[dict], None]:
-    def step(names: dict) -> None:
-        # for the lines of tracebacks, which no file holds
-        linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
-        python = notebook.as_python(source)
-        tree = ast.parse(python, name)
-        shown: list[Any] = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) else []
-        if shown:  # the value of a last expression, unless the cell ends in a semicolon
-            last = python.splitlines()[shown[0].end_lineno - 1].encode()[shown[0].end_col_offset :]
-            shown = [] if last.lstrip().startswith(b";") else shown
-        body = ast.Module(tree.body[: len(tree.body) - len(shown)], [])
-        exec(compile(body, name, "exec", dont_inherit=True), names)
-        exec(compile(ast.Interactive(shown), name, "single", dont_inherit=True), names)
-
-    return step
-
-
-def _of_jupyter(main: types.ModuleType) -> dict[str, Any]:
-    """The names that Jupyter gives to a notebook's cells."""
-    jupyter = notebook.Jupyter(lambda source: _cell(source, "<get_ipython().run_cell>")(vars(main)))
-    return {"display": _display, "get_ipython": lambda: jupyter}
-
-
-def _display(*values: object) -> None:
-    """Jupyter's ``display``, in text."""
-    for value in values:
-        print(repr(value))
 
 
 # ---- the environment of the program
@@ -199,17 +163,6 @@ def _keep_compiled_programs() -> None:
     kept = os.path.expanduser(folder) or str(Path(base, "tapejax", platform.node() or "here"))
     for name, value in zip(_KEEPING, (kept, WORTH_KEEPING, -1), strict=True):
         jax.config.update(name, value)
-
-
-@contextlib.contextmanager
-def _as_in_jupyter(folder: Path) -> Iterator[None]:
-    """A notebook runs in its folder, and its figures need no window."""
-    figures = imports.replaced(os.environ, MPLBACKEND=os.environ.get("MPLBACKEND", "agg"))
-    # Python's own hook would also leave the value in builtins._
-    hook = imports.replaced(vars(sys), displayhook=lambda x: _display(*[] if x is None else [x]))
-    with contextlib.chdir(folder), warnings.catch_warnings(), figures, hook:
-        warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
-        yield
 
 
 @contextlib.contextmanager

@@ -1,14 +1,15 @@
 """The local derivative of an operation: the factor between the cotangents of its result and of an input.
 
-Every number is computed by JAX, through `tape.sweep`. `ELEMENTWISE` and `MATRIX` only say how a derivative is written; a formula
-is shown where its value is JAX's.
+Every number is computed by JAX, through `tape.sweep`. The rules of local.ini only say how a derivative is written; one is shown
+where its value is JAX's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,54 +25,14 @@ from ...tape.slicing import Step
 from ...tf.values.shown import CELLS, number_text
 from ...tf.values.types import Array
 from .listing import Names, cut, name_of, options
+from .tables import tables
 
-# The derivative with respect to each input, by operation. `x, y, w` are the inputs, `z` is the result, `n` an exponent.
-ELEMENTWISE = {
-    "add": ("1", "1"),
-    "subtract sub": ("1", "-1"),
-    "multiply mul": ("y", "x"),
-    "divide truediv true_divide div": ("1 / y", "-x / y**2"),
-    "negative neg": ("-1",),
-    "pow": ("y * x**(y - 1)", "z * log(x)"),
-    "integer_pow": ("n * x**(n - 1)",),
-    "square": ("2 * x",),
-    "reciprocal": ("-z**2",),
-    "sqrt": ("1 / (2 * z)",),
-    "rsqrt": ("-z / (2 * x)",),
-    "exp": ("z",),
-    "expm1": ("z + 1",),
-    "log": ("1 / x",),
-    "log1p": ("1 / (1 + x)",),
-    "sin": ("cos(x)",),
-    "cos": ("-sin(x)",),
-    "tan": ("1 + z**2",),
-    "arctan atan": ("1 / (1 + x**2)",),
-    "sinh": ("cosh(x)",),
-    "cosh": ("sinh(x)",),
-    "tanh": ("1 - z**2",),
-    "sigmoid logistic": ("z * (1 - z)",),
-    "softplus": ("1 / (1 + exp(-x))",),
-    "abs absolute": ("sign(x)",),
-    "relu": ("(x > 0)",),
-    "maximum max": ("(x > y)", "(y > x)"),
-    "minimum min": ("(x < y)", "(y < x)"),
-    "where": ("", "x", "1 - x"),
-    "identity read_value cast convert_element_type copy": ("1",),
-}
-# The cotangents of the inputs from that of the result, `dz`; the tangent of the result from those of the inputs.
-MATRIX = {
-    "matmul dot dot_general einsum": (("dz @ y.mT", "x.mT @ dz"), ("dx @ y", "x @ dy")),
-    "transpose": (("dz.mT",), ("dx.mT",)),
-}
+# By the name of an operation the rules for its inputs: factors, and what passes on cotangents and tangents of matrices.
+ELEMENTWISE, BACK, FORWARD = (
+    {name: list(map(str.strip, rules.split("|"))) for names, rules in table.items() for name in names.split()}
+    for table in tables(Path(__file__).with_suffix(".ini")).values()
+)
 _FUNCTIONS = {name: getattr(np, name) for name in "cos sin cosh sinh exp log sign".split()}
-Rules = TypeVar("Rules")
-
-
-def _by_name(table: Mapping[str, Rules]) -> dict[str, Rules]:
-    return {name: rules for names, rules in table.items() for name in names.split()}
-
-
-_ELEMENTWISE, _MATRIX = _by_name(ELEMENTWISE), _by_name(MATRIX)
 
 
 class Local(NamedTuple):
@@ -125,18 +86,17 @@ def _of_table(at: Pass, x: Array, z: Array) -> Local | None:
     """The local derivative of an operation that has a rule, if the rule gives JAX's numbers."""
     name, (cotangent,) = name_of(at.entry), at.cotangents.values()
     found = _environment(at, z)
-    if at.i < len(rules := _ELEMENTWISE.get(name, ())):
+    if at.i < len(rules := ELEMENTWISE.get(name, ())):
         factor = at.run(operation.pushforward, jnp.ones_like(x))
         product, rule = _summed_to(_numbers(cotangent) * _numbers(factor), x.shape), _rule(rules, at)
         if product is not None and _agree(product, at.part, x) and _agree(_evaluated(rule, found), factor, x):
             return Local(_written(rule, at), factor)
-    back, forward = _MATRIX.get(name, ((), ()))
-    if at.i < len(back):
+    if at.i < len(back := BACK.get(name, ())):
         given = found | {"dz": _numbers(cotangent)}
         if _agree(_evaluated(back[at.i], given), at.part, x):
             sides = (_evaluated(side, given) for side in back[at.i].split("@"))
             shapes = " · ".join("×".join(map(str, np.shape(side))) for side in sides)
-            return Local(back=_written(back[at.i], at), forward=_written(forward[at.i], at), shapes=shapes)
+            return Local(back=_written(back[at.i], at), forward=_written(FORWARD[name][at.i], at), shapes=shapes)
     return None
 
 

@@ -24,6 +24,7 @@ from ...places import line_of
 from ...tape.operation import PythonOp, is_ref
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
+from ...tape.slicing import Program
 from ...tape.structures import Leaf
 from ...tf.ops.opaque import ConstantOp
 from ...tf.values.structures import is_variable, leaf_of
@@ -72,6 +73,14 @@ def require_type(name: str, array: Array, recorded: Array) -> None:
     """
     if array.shape != recorded.shape or array.dtype != recorded.dtype:
         raise _other_type(name, type_of(recorded), array)
+
+
+def require_independent(program: Program, owners: Sequence[int]) -> None:
+    """Raises a ValueError where sources, or what one of them held at two times, cannot be given independently."""
+    used = [i for i, slot in zip(owners, program.sources, strict=True) if slot is not None]
+    made = {slot for step in program.steps for slot in step.outs}
+    if len(used) > len(set(used)) or not made.isdisjoint(program.sources):
+        raise ValueError(_said("dependent"))
 
 
 def _other_type(name: str, expected: str, array: Array) -> TypeError:

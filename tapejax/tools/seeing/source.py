@@ -84,9 +84,6 @@ class TapeFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         return self._function(*args, **kwargs)
 
-    def __reduce__(self) -> tuple:
-        return _from_code, (*self._print(), self.__signature__)
-
     @property
     def code(self) -> str:
         return self._print()[0]
@@ -102,21 +99,6 @@ class TapeFunction:
 
     def _repr_html_(self) -> str:
         return page(f"<pre>{html.escape(self.code)}</pre>")
-
-
-def _from_code(code: str, constants: dict[str, Array], signature: inspect.Signature) -> TapeFunction:
-    """What was pickled of a `TapeFunction`: operations cannot be, so it runs as code."""
-    scope: dict[str, Any] = {"jax": jax, "jnp": jnp, "np": np, **constants}
-    exec(compile(code, "<tape.as_function>", "exec"), scope)
-
-    def bare(x: Any) -> Any:
-        return x if (leaf := leaf_of(x)) is None else leaf.array
-
-    def function(*args: Any, **kwargs: Any) -> Nest:
-        args, kwargs = jax.tree.map(bare, (args, kwargs), is_leaf=lambda x: leaf_of(x) is not None)
-        return scope["f"](*args, **kwargs)
-
-    return TapeFunction(function, lambda: (code, constants), signature)
 
 
 def code(function: Callable, *args: Nest) -> TapeFunction:
@@ -181,12 +163,11 @@ def printed(*parts: Any) -> tuple[str, dict[str, Array]]:
 
 @dataclass
 class _FunctionPrinter:
-    """The printer of a recorded program; `values` are in its slots, and `owner` has for each of `arrays` its source."""
+    """The printer of a recorded program; `values` are in its slots, and `owner` has for each of its sources whose it is."""
 
     parameters: Parameters
     program: Program
     values: Values
-    arrays: Sequence[Array]
     owner: Sequence[int]
     sources: Nest
     starts: Structure
@@ -202,7 +183,7 @@ class _FunctionPrinter:
         self.env: dict[int, str] = {}  # what moves with the sources
 
     def print(self) -> tuple[str, dict[str, Array]]:
-        given = self._unpack()
+        self._unpack()
         for step in self.program.steps:
             inputs = [self.values[slot] for slot in step.ins]
             pairs = enumerate(zip(step.ins, inputs, strict=True))
@@ -210,14 +191,7 @@ class _FunctionPrinter:
             default = f"t{len(self.lines)}"
             outs = [self._new(slot, default) if j in step.active_outs else "_" for j, slot in enumerate(step.outs)]
             self.lines += self.code.operation(step.op, inputs, args, outs, step.active_ins)
-            for j in step.active_outs:
-                slot, name = step.outs[j], outs[j]
-                if slot in given:  # an intermediate that is itself a source: it also moves by itself
-                    moved = self.scope.new(name)
-                    held = self._constant(self.values[slot])
-                    self.lines.append(f"{moved} = {name} + ({given[slot]} - {held})")
-                    name = moved
-                self.env[slot] = name
+            self.env.update({step.outs[j]: outs[j] for j in step.active_outs})
         returned = zip(self.program.targets, self.ends.leaves, strict=True)
         ends = iter([slot is not None and self.env.get(slot) or self._constant(leaf.array) for slot, leaf in returned])
         return self._assemble(packed(self.target, ends)), self.code.large
@@ -240,8 +214,8 @@ class _FunctionPrinter:
         name = self.names.get(id(self.values[slot])) if slot < len(self.values) else None
         return self.scope.new(name or default)
 
-    def _unpack(self) -> dict[int, str]:
-        """Names the sources; returns those of the connected ones by slot."""
+    def _unpack(self) -> None:
+        """Names the sources."""
         leaves = self.starts.leaves
         single = leaf_of(self.sources) is not None
         paths = ["sources"] if single else list(_paths(self.sources, "sources"))
@@ -251,8 +225,8 @@ class _FunctionPrinter:
             wish = self.names.get(id(leaf.array)) or (keyed[0] if keyed else "x" if single else f"x{len(names)}")
             names.append(self.scope.new(wish))
         self.parameter = names[0] if single else "sources"
-        pairs = zip(self.owner, self.program.sources, strict=True)
-        used = {i for i, slot in pairs if slot is not None and i < len(leaves)}
+        connected = {slot: i for i, slot in zip(self.owner, self.program.sources, strict=True) if slot is not None}
+        used = {i for i in connected.values() if i < len(leaves)}
         if not single and used:
             flat = isinstance(self.sources, (list, tuple)) and all(p == f"sources[{i}]" for i, p in enumerate(paths))
             if flat and len(used) == len(leaves):
@@ -262,21 +236,7 @@ class _FunctionPrinter:
             else:
                 self.lines += [f"{names[i]} = {paths[i]}" for i in sorted(used)]
         names += [each.name for each in self.arguments]
-        given: dict[int, str] = {}
-        made = {slot for step in self.program.steps for slot in step.outs}
-        for array, i, slot in zip(self.arrays, self.owner, self.program.sources, strict=True):
-            if slot is None:
-                continue
-            first, name = self.arrays[self.owner.index(i)], names[i]
-            if array is not first:  # what a variable held later: all that was read moves together
-                later = self.scope.new(name)
-                self.lines.append(f"{later} = {self._constant(array)} + ({name} - {self._constant(first)})")
-                name = later
-            if slot in made:
-                given[slot] = name
-            else:
-                self.env[slot] = name
-        return given
+        self.env.update({slot: names[i] for slot, i in connected.items()})
 
 
 def _paths(structure: Nest, path: str) -> Iterator[str]:
@@ -557,25 +517,15 @@ def _cond(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     return f"jax.lax.switch({', '.join([args[0], '[' + ', '.join(branches) + ']', *args[1:]])})"
 
 
-def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str:
-    policy, options = eqn.params["policy"], ""
-    if policy is not None:
-        known = [name for name, value in vars(jax.checkpoint_policies).items() if value is policy]
-        text = f"jax.checkpoint_policies.{known[0]}" if known else code._named(policy, "policy")
-        options = f", policy={text}"
-    return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')}{options})({', '.join(args)})"
+def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
+    if eqn.params["policy"] is not None:
+        return None
+    return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')})({', '.join(args)})"
 
 
 def _called(function: str) -> Callable:
     def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
         return f"{function}({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})"
-
-    return rule
-
-
-def _inlined(param: str) -> Callable:
-    def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
-        return f"{code.helper(eqn.params[param], eqn.params.get('name') or 'call')}({_arrays(args)})"
 
     return rule
 
@@ -719,6 +669,4 @@ _STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = 
     "device_put": _called("jax.device_put"),
     "random_unwrap": _called("jax.random.key_data"),
     "random_wrap": lambda _, eqn, args: f"jax.random.wrap_key_data({args[0]}, impl={eqn.params['impl'].name!r})",
-    "closed_call": _inlined("call_jaxpr"),
-    "core_call": _inlined("call_jaxpr"),
 }

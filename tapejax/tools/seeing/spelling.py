@@ -128,8 +128,6 @@ def _find_spelling(name, closed, form, avals, holes, same, eqn, static) -> tuple
     # what is written as a number stays a number while the spelling is tried
     free = [i for i in range(len(holes)) if same[i] == i and holes[i].startswith("{")]
     specs = [avals[i] for i in free]
-    if not all(hasattr(aval, "shape") for aval in specs):
-        return (None,)
     tried = set()
     for template in _candidates(name, closed, avals, holes, eqn, form, static):
         if template in tried:
@@ -555,7 +553,7 @@ def dtype_text(dtype: DTypeLike) -> str:
     return "jnp.bool_" if name == "bool" else f"jnp.{name}" if hasattr(jnp, name) else f"np.dtype({name!r})"
 
 
-def number(x: Number) -> str:
+def number(x: Number | np.ndarray) -> str:
     """A Python number, or one element of an array, as code."""
     found = np.asarray(x)
     if found.dtype.kind in "biu":
@@ -626,14 +624,8 @@ def literal(value: Any) -> str:
         raise Unspellable(value)
     if isinstance(value, np.dtype) or isinstance(value, type) and issubclass(value, np.generic):
         return dtype_text(value)
-    if isinstance(value, np.ndarray):
-        if value.size > WRITTEN_OUT:
-            raise Unspellable(value)
-        return f"np.array({value.tolist()!r}, {dtype_text(value.dtype)})"
     if of_lax:
         return f"jax.lax.{kind.__name__}({', '.join(f'{f}={literal(getattr(value, f))}' for f in _fields(value))})"
     if kind is tuple:
         return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
-    if kind is list:
-        return f"[{', '.join(map(literal, value))}]"
     raise Unspellable(value)

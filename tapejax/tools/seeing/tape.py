@@ -64,8 +64,8 @@ class Seen(GradientTape):
           RuntimeError: the tape is used up, or recorded nothing yet.
           TypeError: `target`, `sources` or an argument holds something that is no tensor, array or variable.
           ValueError: `target` does not depend on an argument, or depends on it through what was not recorded: a value that
-            Python looked at or that went to NumPy, a variable that was assigned to; or an argument is the same array as
-            another or as a source.
+            Python looked at or that went to NumPy, a variable that was assigned to; an argument is the same array as
+            another or as a source; or a source was computed from another, or assigned to between two reads.
 
         >>> import jax, jax.numpy as jnp
         >>> import tapejax as tf
@@ -108,6 +108,7 @@ class Seen(GradientTape):
         (program, values), arrays, owner = query.program(), query.arrays, query.owners
         if not called:  # `code` has called the function itself, so Python's looks at values are part of it
             rest.require_replayable(query, arrays[: len(arrays) - len(rest.all)])
+        parameters.require_independent(program, owner)
 
         def function(*args: Any, **kwargs: Any) -> Nest:
             sources, more = rest.arrays_of(args, kwargs)
@@ -119,16 +120,11 @@ class Seen(GradientTape):
             for i, (x, leaf) in enumerate(zip(given, starts.leaves, strict=True)):
                 parameters.require_type(f"sources[{i}]" if len(given) > 1 else "sources", x, leaf.array)
             given += more
-            inputs = []
-            for array, i in zip(arrays, owner, strict=True):
-                first = arrays[owner.index(i)]
-                # a variable that was assigned to between two reads: all that was read moves together
-                inputs.append(given[i] if array is first else array + (given[i] - jax.lax.stop_gradient(first)))
-            out = replay(program, values, inputs)
+            out = replay(program, values, [given[i] for i in owner])
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
         names = named.only([*values, *(leaf.array for leaf in starts.leaves)]) | called
-        parts = rest, program, values, arrays, owner, sources, starts, target, ends, names
+        parts = rest, program, values, owner, sources, starts, target, ends, names
         return source.TapeFunction(function, lambda: source.printed(*parts), rest.signature)
 
     def __str__(self) -> str:
@@ -410,17 +406,11 @@ class SeenAccumulator(ForwardAccumulator):
 def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:
     """Runs the program forward, from other values of its sources; other inputs have their recorded values."""
     env: dict[int, Value] = dict(enumerate(values))
-    given = {slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None}
-    env.update(given)
+    env.update({slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None})
     for step in program.steps:
         ins = [env[slot] if i in step.active_ins else values[slot] for i, slot in enumerate(step.ins)]
         outputs = jax.tree.leaves(step.op.fn(*ins))
-        for j in step.active_outs:
-            slot, x = step.outs[j], outputs[j]
-            if slot in given:
-                # An intermediate value that is a source: it depends on the steps before it, and on what is given for it.
-                x = x + (given[slot] - jax.lax.stop_gradient(values[slot]))
-            env[slot] = x
+        env.update({step.outs[j]: outputs[j] for j in step.active_outs})
     return [None if slot is None else env[slot] for slot in program.targets]
 
 

@@ -160,8 +160,6 @@ class TextEvidence:
         for text, statement in self.texts.bound(name):
             return self._statement(text, statement, name)
         line = self.graph.last_line("stop")
-        if line is not None and self.graph.first_use(target) is not None:
-            return reason("stopped", At(None, line), binds=name)
         stopped = ", or while recording was stopped" if line else ""
         return reason("outside", At(None, line), target=name, stopped=stopped)
 

@@ -456,8 +456,8 @@ def test_zip(tf):
 
 
 @parity
-def test_concatenate_enumerate_choose(tf):
-    """One after the other, with numbers, by a list of choices."""
+def test_concatenate_enumerate(tf):
+    """One after the other, with numbers."""
     Dataset = tf.data.Dataset
     a, b = Dataset.range(2), Dataset.range(10, 13)
     return (
@@ -468,7 +468,6 @@ def test_concatenate_enumerate_choose(tf):
         list(a.enumerate()),
         list(b.enumerate(5)),
         spec(a.enumerate().element_spec),
-        values(Dataset.choose_from_datasets([a, b], Dataset.from_tensor_slices(np.array([0, 1, 0, 1])))),
     )
 
 
@@ -558,8 +557,7 @@ def test_iterators(tf):
     one, other = iter(dataset), iter(dataset)
     found = [next(one), one.get_next(), next(other), next(one)]
     ends = error_of(one.get_next), error_of(lambda: next(one)), error_of(one.get_next)
-    optional = other.get_next_as_optional()
-    return found, ends, optional.has_value(), optional.get_value(), spec(one.element_spec), next(other)
+    return found, ends, spec(one.element_spec), next(other)
 
 
 @parity
@@ -824,12 +822,10 @@ def test_files_that_are_not_there(tf):
 
 @parity
 def test_datasets_of_texts_put_together(tf):
-    """One after the other, by a dataset of choices, at random; a text beside a tensor as one element."""
+    """One after the other, at random; a text beside a tensor as one element."""
     one, two = (tf.data.Dataset.from_tensor_slices(texts) for texts in (["a", "b"], ["c", "d"]))
-    choices = tf.data.Dataset.from_tensor_slices(tf.constant([1, 0, 1], tf.int64))
     return (
         [x.numpy() for x in one.concatenate(two)],
-        [x.numpy() for x in tf.data.Dataset.choose_from_datasets([one, two], choices)],
         sorted(x.numpy() for x in tf.data.Dataset.sample_from_datasets([one, two], seed=1)),
         [(x, text.numpy()) for x, text in tf.data.Dataset.from_tensors(([1, 2], "a"))],
         [x.numpy() for x in tf.data.Dataset.from_tensors("a").repeat(2)],
@@ -940,29 +936,9 @@ def test_a_function_that_raises_stop_iteration(tf):
 
 
 @parity
-def test_a_choice_that_is_none(tf):
-    """A negative number is no number of a dataset."""
-    Dataset = tf.data.Dataset
-
-    def choose(choices):
-        return Dataset.choose_from_datasets([Dataset.range(3), Dataset.range(10, 13)], choices)
-
-    def whole(*values):
-        return Dataset.from_tensor_slices([*values]).map(lambda x: tf.cast(x, tf.int64))
-
-    return [
-        error_of(lambda: list(choose(whole(0, -1, 1)))),
-        error_of(lambda: list(choose(whole(0, 2)))),
-        error_of(lambda: choose(Dataset.from_tensor_slices([0.0, 1.7]))),
-        error_of(lambda: choose(Dataset.from_tensor_slices([True, False]))),
-        error_of(lambda: choose(whole([0], [1]))),
-        error_of(
-            lambda: Dataset.choose_from_datasets([Dataset.from_tensors(1), Dataset.from_tensors(2.0)], Dataset.range(2))
-        ),
-        error_of(lambda: Dataset.sample_from_datasets([Dataset.from_tensors(1), Dataset.from_tensors(2.0)])),
-        error_of(lambda: Dataset.choose_from_datasets([], Dataset.range(2))),
-        values(choose(whole(0, 1, 1, 0))),
-    ]
+def test_mixtures_of_what_does_not_agree(tf):
+    one, other = (tf.data.Dataset.from_tensors(x) for x in (1, 2.0))
+    return error_of(lambda: tf.data.Dataset.sample_from_datasets([one, other]))
 
 
 @parity
@@ -984,8 +960,7 @@ def test_cardinality_of_mixtures(tf):
     for parts in ([endless, endless], [endless, short], [short, short], [endless, unknown], [short, unknown]):
         for stop in (True, False):
             sampled = Dataset.sample_from_datasets(parts, stop_on_empty_dataset=stop)
-            chosen = Dataset.choose_from_datasets(parts, Dataset.range(2).repeat(), stop_on_empty_dataset=stop)
-            found += [int(sampled.cardinality()), int(chosen.cardinality())]
+            found.append(int(sampled.cardinality()))
     return found
 
 

@@ -636,7 +636,7 @@ def test_shapes_made_of_sizes_that_are_not_known(tf):
     found = []
     for sizes in ([None, None, None], [None, 3, 4], [2, 3, 4]):
         c = tf.function(merged).get_concrete_function(tf.TensorSpec(sizes))
-        found.append((c.output_shapes, c(tf.ones([2, 3, 4]))))
+        found.append((c.structured_outputs.shape, c(tf.ones([2, 3, 4]))))
     return found
 
 

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from harness import error_of, import_tapejax, parity
+from harness import import_tapejax, parity
 from tables import Table
 
 f32 = np.float32
@@ -265,7 +265,7 @@ def test_static_values(tf):
 
     f(tf.constant(1.0))
     x = tf.constant([1, 2])
-    return seen, tf.get_static_value(x), tf.get_static_value(3), tf.is_symbolic_tensor(x), error_of(tf.gradients, x, x)
+    return seen, tf.get_static_value(x), tf.get_static_value(3), tf.is_symbolic_tensor(x)
 
 
 @parity

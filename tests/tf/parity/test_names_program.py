@@ -178,12 +178,13 @@ assert x.device == y.device == "/job:localhost/replica:0/task:0/device:CPU:2"
 
 @parity
 def test_just_in_time_compilation_is_remembered(tf):
-    """Switched on and off."""
+    """Switched on and off, for optimizer and options."""
     found = []
     for enabled in (True, False):
         tf.config.optimizer.set_jit(enabled)
         found.append(tf.config.optimizer.get_jit())
-    return found
+    tf.config.optimizer.set_experimental_options({"constant_folding": True})
+    return found, tf.config.optimizer.get_experimental_options()["constant_folding"]
 
 
 @parity

@@ -222,7 +222,7 @@ def test_python_as_decorators(tf):
 @parity
 def test_shapes_and_dtypes_of_a_concrete_function(tf):
     concrete = tf.function(lambda x: {"a": x + 1, "b": (x[0], x > 0)}).get_concrete_function(tf.TensorSpec([2, 3]))
-    return concrete.output_shapes, concrete.output_dtypes
+    return tf.nest.map_structure(lambda x: (x.shape, x.dtype), concrete.structured_outputs)
 
 
 @parity

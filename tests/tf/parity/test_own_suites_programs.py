@@ -11,45 +11,6 @@ from harness import error_of, parity
 
 
 @parity
-def test_a_concrete_function_takes_each_tensor_by_the_name_of_its_spec(tf):
-    spec, named = tf.TensorSpec(None, tf.float32), tf.TensorSpec(None, tf.float32, "rate")
-    one, two, three, four = [tf.constant(float(i)) for i in (1, 2, 3, 4)]
-
-    @tf.function
-    def product(x):
-        return x * 2.0
-
-    @tf.function
-    def of_parts(x, **more):
-        first, second, third = x
-        return first - second * third + more["d"]
-
-    @tf.function
-    def of_mapping(x, n):
-        return x["a"]["b"] - x["c"] * n
-
-    product.get_concrete_function(spec)
-    single = product.get_concrete_function(named)
-    parts = of_parts.get_concrete_function((spec, spec, spec), d=spec)
-    mapping = of_mapping.get_concrete_function({"a": {"b": named}, "c": tf.TensorSpec([], tf.float32, "c")}, 3)
-    return [
-        single(rate=three),
-        single(x=three),
-        error_of(lambda: single(other=three)),
-        parts(x=one, x_1=two, x_2=three, d=four),
-        parts(one, two, three, four),
-        parts(one, two, three, d=four),
-        parts((one, two, three), d=four),
-        error_of(lambda: parts(one, two, three)),
-        error_of(lambda: mapping(1.0, 2.0)),
-        error_of(lambda: mapping(one)),
-        mapping(rate=one, c=two),
-        mapping(one, two),
-        error_of(lambda: mapping(rate=one, c=tf.constant(1))),
-    ]
-
-
-@parity
 def test_a_function_that_moves_what_its_arguments_hold_is_refused(tf):
     @tf.function
     def move(lists):
@@ -303,13 +264,7 @@ def test_a_gradient_that_is_asked_for_in_vectorized_map(tf):
             by_variable = tf.vectorized_map(lambda i: tape.gradient(tf.gather(y * v * v, i), v), tf.range(2))
         return jacobian, by_variable, tape.gradient(jacobian, x), tape.gradient(by_variable, v)
 
-    @tf.function
-    def in_graph(x, y):
-        out = tf.while_loop(lambda i, _: i < 3, lambda i, out: (i + 1, tf.matmul(out, y)), [0, x])[1]
-        return tf.vectorized_map(lambda i: tf.gradients(tf.gather(out, i, axis=1), x)[0], tf.range(2))
-
-    square = tf.constant([[1.0, 2.0], [3.0, 4.0]])
-    return rows(x), tf.function(rows)(x), in_graph(square, square)
+    return rows(x), tf.function(rows)(x)
 
 
 @parity
@@ -362,40 +317,6 @@ def test_a_dataclass_with_a_list_beside_its_tensors(tf):
     first, second = Masked([True, False], tf.constant([1.0, 2.0])), Masked([False], tf.constant([3.0, 4.0]))
     found = [joined(first, second), joined(first, second), joined(second, first), joined(first, first)]
     return [[x.masks, x.value] for x in found], len(traces)
-
-
-@parity
-def test_a_function_that_is_converted_by_itself(tf):
-    """``tf.autograph.to_graph``: eagerly, in a function that is not converted, of methods, and what it calls."""
-
-    def inner(x):
-        if tf.reduce_sum(x) > 3.0:
-            return x * 10.0
-        return x - 1.0
-
-    def program(x, n):
-        total = tf.zeros_like(x)
-        for i in tf.range(n):
-            if i == 2:
-                continue
-            total += inner(x) * tf.cast(i, tf.float32)
-        while tf.reduce_sum(total) > 50.0:
-            total /= 2.0
-        return total
-
-    class Model:
-        scale = 2.0
-
-        def call(self, x):
-            return x * self.scale if x > 0.0 else -x
-
-    converted, method = tf.autograph.to_graph(program), tf.autograph.to_graph(Model.call)
-    as_it_is = tf.function(converted, autograph=False)
-    x, n = tf.constant([1.0, 3.0]), tf.constant(4)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = as_it_is(x, n)
-    return converted(x, n), y, tape.gradient(y, x), [method(Model(), a) for a in (3.0, tf.constant(-3.0))]
 
 
 @parity

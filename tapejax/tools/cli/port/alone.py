@@ -19,10 +19,6 @@ class Blocked:
             raise ModuleNotFoundError(f"No module named {name!r}: not in a ported program", name=name)
 
 
-class Enough(BaseException):
-    """Ends a program after the requested number of steps."""
-
-
 class Losses(list):
     """The losses of a program's steps so far."""
 
@@ -31,7 +27,7 @@ class Losses(list):
     def append(self, loss: Any) -> None:
         super().append(loss)
         if len(self) == self.most:
-            raise Enough
+            raise SystemExit
 
 
 def run(file: Path, target: str) -> dict[str, Any]:
@@ -43,7 +39,7 @@ def run(file: Path, target: str) -> dict[str, Any]:
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(text, target, "exec"), names)
-    except (Enough, SystemExit):
+    except SystemExit:
         pass
     except Exception:
         error = traceback.format_exc()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import os
 import sys
@@ -13,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ....tf.programs.data import Dataset
 from ....tf.programs.function import functions_run_eagerly, run_functions_eagerly
-from .. import imports, runner
-from . import comparing, probes
+from .. import runner
+from . import comparing
 from .comparing import STEPS
-from .observing import Enough, Observer
+from .observing import Observer
 from .pieces import Refused
+from .probes import Probes
 from .program import Program
 
 TOLERANCE = 1e-3  # of a loss, relative to its size
@@ -51,17 +50,13 @@ def port(
     if path.resolve() == target.resolve() or not target.parent.is_dir():
         return _refuse(f"{out}: a file of its own, in a folder that exists, is needed for the JAX program")
     observer = Observer(STEPS, steps)
-    randoms, values = probes.Randoms(), probes.Values(observer, STEPS)
-    noted = {probes.BEFORE: randoms.note, probes.VALUE: values.note, probes.BEGIN: values.begin, probes.END: values.end}
+    probes = Probes(observer, STEPS)
     with runner._settings(False):
         eagerly = functions_run_eagerly()
         run_functions_eagerly(True)
         try:
-            with observer.installed(), imports.replaced(vars(builtins), **noted):
-                observer.patch(Dataset, "__iter__", values.iterate)
-                status = runner.run(path, arguments, prepare=lambda tree: values.prepare(randoms.prepare(tree)))
-        except Enough:
-            status = 0
+            with probes.installed():
+                status = runner.run(path, arguments, prepare=probes.prepared)
         except SystemExit as end:
             status = 0 if not end.code else 1
         finally:
@@ -69,7 +64,7 @@ def port(
         if status:
             return _refuse(f"{program} does not run whole: see above, and `python -m tapejax check {program}`")
         try:
-            programs = _written(observer, partial(Program, path, target, observer, randoms, values))
+            programs = _written(observer, partial(Program, path, target, observer, probes))
             return _compared(*programs, arguments, tolerance)
         except Refused as refusal:
             return _refuse(str(refusal))

@@ -109,9 +109,9 @@ class Functions:
         applied: Applied = piece.subject[0]
         optimizer = self._optimizer(applied)
         names = tuple(piece.targets)
-        labels = dict(zip(sorted(names), piece.slices[0].key[1], strict=True))  # type: ignore[index]
+        labels = dict(zip(sorted(names), piece.key[1], strict=True))  # type: ignore[index]
         groups = {label[0] if isinstance(label, tuple) else label for label in labels.values()}
-        plain = len(groups) == 1 and not piece.slices[0].entries and all(n == label[1] for n, label in labels.items())
+        plain = len(groups) == 1 and not piece.entries and all(n == label[1] for n, label in labels.items())
         part = self.part(next(iter(groups)), names, "params") if plain else None
         return [
             f"gradients = {part or self._call(piece, 'changed_gradients', updated)}",
@@ -137,7 +137,7 @@ class Functions:
         """The name of the function that a piece is; `at` is its line."""
         names, look = dict(piece.block.before), ""
         try:
-            for (group, name), x in piece.slices[0].labels.items():
+            for (group, name), x in piece.labels.items():
                 names[name if group in ("params", "state") else f"{name}_{group.partition('_')[0].rstrip('s')}"] = x
             try:
                 code, constants = as_function(piece, sources, state, names, whole=True)
@@ -202,7 +202,7 @@ class Functions:
 def sources_of(piece: Piece) -> dict[str, dict[str, Array]]:
     """The variables and gradients that a piece reads, by group and name."""
     found: dict[str, dict[str, Array]] = {}
-    for (group, name), x in piece.slices[0].labels.items():
+    for (group, name), x in piece.labels.items():
         found.setdefault(group, {})[name] = x
     return found
 
@@ -241,7 +241,7 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
         known = ", ".join(name for name in texts if " " not in name)
         raise Refused(at, "optimizer", kind=kind, known=known)
     for name, plain in (PLAIN | ({} if kind == "AdamW" else {"weight_decay": None})).items():
-        if config.get(name, plain) not in (plain, False if name == "use_ema" else plain):
+        if config.get(name, plain) != plain:
             raise Refused(at, "setting", kind=kind, name=name, value=config[name])
     if any(getattr(v, "constraint", None) is not None for v in optimizer._trainable_variables):
         raise Refused(at, "constraint")

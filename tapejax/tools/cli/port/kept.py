@@ -106,9 +106,9 @@ def _caller(site: Site) -> str:
 class _Rewriter:
     def __init__(self, program: Program, sites: dict[int, Site], ever: set, missing: dict):
         self.program, self.sites, self.ever, self.known_missing = program, sites, ever, missing
-        self.lines, self.randoms = program.source.splitlines(), program.randoms
+        self.lines, self.randoms = program.source.splitlines(), program.probes.randoms
         self.missing: dict[str, set[int]] = {}  # function -> positions of arguments that are gone
-        self.aliases: dict[str, str] = {}
+        self.aliases = dict(_imported(program.tree))
         self.unused: dict[str, list[int]] = {}  # function -> positions of parameters that it does not read
         self.found: set[int] = set()
         self.gone_in_end: set[str] = set()
@@ -118,7 +118,6 @@ class _Rewriter:
         self.way = {name for name, node in functions.items() if self._has_site(node)}
         while more := {n for n, node in functions.items() if n not in self.way and self.calls(node)}:
             self.way |= more
-        self.functions = functions
         self.called: set[str] = set()  # of the functions on the way
         self.in_loop = self.in_class = False
         self.class_name = ""
@@ -146,7 +145,8 @@ class _Rewriter:
         found = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
         added_to = [n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign)]
         read = [n for n in found if not isinstance(n.ctx, ast.Store) or n in added_to]
-        return not any(name_of(n) in self.aliases for n in found) and not any(name_of(n) in gone for n in read)
+        tensorflow = any(name_of(n) in self.aliases for n in found) or any(_imported(node))
+        return not tensorflow and not any(name_of(n) in gone for n in read)
 
     # -- statements
 
@@ -162,13 +162,11 @@ class _Rewriter:
             text = self.statement(node, gone, indent)
             end = node.end_lineno or node.lineno
             if text is None:  # left out, and to be looked at
-                draws = [f"{indent}{draw}  # for the numbers that it draws" for draw in self._draws(node, gone)]
                 if not left_out:
                     out += [*between, f"{indent}# LOOK: left out, for it uses TensorFlow or what such a line made"]
                 more = " ..." if end > node.lineno else ""
                 out.append(f"{indent}# {self.program.path.name}:{node.lineno}: {self.lines[first - 1].strip()}{more}")
-                out += draws
-                left_out = not draws
+                left_out = True
                 plain = not isinstance(node, (ast.FunctionDef, ast.ClassDef))
                 if plain and any(isinstance(n, ast.Call) for n in ast.walk(node)):
                     self.drawn = self.drawn or node.lineno
@@ -190,7 +188,7 @@ class _Rewriter:
         if isinstance(node, ast.Delete) and not self.fits(node, gone):
             return []
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            return self._import(node, gone)
+            return [] if getattr(node, "module", "") == "__future__" or any(_imported(node)) else self._text(node)
         if isinstance(node, ast.With) and node.lineno in self.sites:
             return self._step(node, gone, indent)
         definition = isinstance(node, (ast.FunctionDef, ast.ClassDef))
@@ -232,35 +230,9 @@ class _Rewriter:
         text = self.program.statement(node, Translated(self, gone).fitting)
         return [indent + text] if text else None
 
-    def _draws(self, node: ast.stmt, gone: set[str]) -> list[str]:
-        """Calls in a statement of a loop that is left out which stay, since they may draw random numbers."""
-        if not self.in_loop or isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If)):
-            return []
-        found: list[str] = []
-        pending: list[Any] = [self._translated(node, gone)]
-        while pending:
-            part = pending.pop(0)
-            func = part.func if isinstance(part, ast.Call) else None
-            root = func.value if isinstance(func, ast.Attribute) else func
-            own = isinstance(root, ast.Name) and (root.id in self.functions or root.id in self.randoms.generators)
-            if own and self.fits(part, gone):
-                found.append(ast.unparse(part))
-            elif not isinstance(part, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.Lambda)):
-                pending += ast.iter_child_nodes(part)
-        return found
-
     def _text(self, node: ast.stmt) -> list[str]:
         first = first_line(node)
         return self.lines[first - 1 : node.end_lineno]
-
-    def _import(self, node: ast.Import | ast.ImportFrom, gone: set[str]) -> list[str] | None:
-        module = getattr(node, "module", None)
-        tops = [(module or alias.name).partition(".")[0] for alias in node.names]
-        for alias, top in zip(node.names, tops, strict=True):
-            if top in ALIASES:
-                path = f"{module}.{alias.name}" if module else alias.name
-                self.aliases[alias.asname or alias.name.partition(".")[0]] = path if alias.asname or module else top
-        return [] if module == "__future__" or not {*ALIASES}.isdisjoint(tops) else self._text(node)
 
     def _step(self, node: ast.With, gone: set[str], indent: str) -> list[str]:
         site = self.sites[node.lineno]
@@ -381,44 +353,39 @@ _READS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.FormattedValue
 _READING = "np jnp numpy float int bool print abs round len str".split()  # calls that take arrays
 
 
-class _ToJnp(ast.NodeTransformer):
-    """TensorFlow's names in `jnp`, where there are any."""
+class Translated(ast.NodeTransformer):
+    """TensorFlow's names in `jnp`, where there are any; but for `names_only` other texts, too, for expressions that
+    do not fit: for the smallest that will do."""
 
-    def __init__(self, aliases: dict[str, str]):
-        self.aliases = aliases
+    def __init__(self, rewriter: _Rewriter, gone: set[str], names_only: bool = False):
+        self.rewriter, self.gone, self.names_only = rewriter, gone, names_only
+        self.reads = False  # whether what is around an expression takes a variable for its value
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
-        path = ast.unparse(node).split(".")
-        if path[0] in self.aliases:
-            full = [*self.aliases[path[0]].split("."), *path[1:]]
-            name = ".".join(full[1:])
-            if full[0] in ("tensorflow", "tapejax") and name == "newaxis":
-                return ast.Constant(None)
-            for known in (name, name.removeprefix("math.")):
-                if full[0] in ("tensorflow", "tapejax") and known in JNP:
-                    return ast.parse(f"jnp.{JNP[known]}", mode="eval").body
+        path, aliases = ast.unparse(node).split("."), self.rewriter.aliases
+        if path[0] in aliases:
+            top, *rest = [*aliases[path[0]].split("."), *path[1:]]
+            name = ".".join(rest)
+            if top in ("tensorflow", "tapejax"):
+                if name == "newaxis":
+                    return ast.Constant(None)
+                for known in (name, name.removeprefix("math.")):
+                    if known in JNP:
+                        return ast.parse(f"jnp.{JNP[known]}", mode="eval").body
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
         if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" and not node.args:
             return ast.Call(ast.parse("np.asarray", mode="eval").body, [self.visit(node.func.value)], [])
-        if all(keyword.arg in _KEYWORDS for keyword in node.keywords):
-            return self.generic_visit(node)
-        func, node.func = node.func, ast.Constant(None)
+        func = node.func
         self.generic_visit(node)
-        node.func = func
+        if any(keyword.arg not in _KEYWORDS for keyword in node.keywords):
+            node.func = func
         return node
 
-
-class Translated(_ToJnp):
-    """Other texts, too, for expressions that do not fit: for the smallest that will do."""
-
-    def __init__(self, rewriter: _Rewriter, gone: set[str]):
-        super().__init__(rewriter.aliases)
-        self.rewriter, self.gone = rewriter, gone
-        self.reads = False  # whether what is around an expression takes a variable for its value
-
     def visit(self, node: Any) -> Any:
+        if self.names_only:
+            return super().visit(node)
         outside, self.reads = self.reads, self._reads(node)
         new = super().visit(node)
         if isinstance(new, ast.Call):
@@ -440,17 +407,32 @@ class Translated(_ToJnp):
     def _reads(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
             func = node.func
-            root = ast.unparse(_ToJnp(self.aliases).visit(copy.deepcopy(func))).split(".")[0]
+            root = ast.unparse(self._in_jnp(func)).split(".")[0]
             return root in _READING or isinstance(func, ast.Attribute) and func.attr == "numpy"
         return isinstance(node, _READS) or self.reads and isinstance(node, (ast.Starred, ast.keyword))
 
     def fitting(self, node: ast.expr, others: bool) -> str | None:
         """The text of an expression in `jnp`, and if wanted with `others`, if it fits."""
-        new = (self if others else _ToJnp(self.aliases)).visit(copy.deepcopy(node))
+        new = self.visit(copy.deepcopy(node)) if others else self._in_jnp(node)
         return ast.unparse(new) if self.rewriter.fits(new, self.gone) else None
+
+    def _in_jnp(self, node: ast.expr) -> ast.expr:
+        return Translated(self.rewriter, self.gone, names_only=True).visit(copy.deepcopy(node))
 
 
 # ---- the names in a syntax tree -------------------------------------------------------------------------------------
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """The names under which TensorFlow's modules, and what is in them, are imported, each with what it is."""
+    for each in ast.walk(node):
+        if isinstance(each, (ast.Import, ast.ImportFrom)):
+            module = getattr(each, "module", None)
+            for alias in each.names:
+                path = f"{module}.{alias.name}" if module else alias.name
+                top = path.partition(".")[0]
+                if top in ALIASES:
+                    yield alias.asname or alias.name.partition(".")[0], path if alias.asname or module else top
 
 
 def stored(node: ast.AST) -> Iterator[str]:

@@ -20,7 +20,7 @@ import numpy as np
 from ....execution import schedule
 from ....jaxprs.fence import Tracer
 from ....jaxprs.types import Value
-from ....tape import active
+from ....tape import active as recordings
 from ....tape.active import copied, outside
 from ....tape.gradient_tape import GradientTape
 from ....tape.recording import Recording
@@ -131,10 +131,6 @@ class Computed:
     events: list[Assigned] = field(default_factory=list)  # of a statement: what it assigned
 
 
-class Enough(SystemExit):
-    """Ends a program after the requested number of steps."""
-
-
 class Observer:
     """Notes the steps of a program that runs while `installed`.
 
@@ -158,7 +154,7 @@ class Observer:
         self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
         self._step: Step | None = None
         self._count = 0
-        self._active: list[GradientTape] = []
+        self.active: list[GradientTape] = []
         self._quiet = False
         self._patches = contextlib.ExitStack()
         self._keras = False
@@ -200,13 +196,9 @@ class Observer:
             self.patch(keras.optimizers.Optimizer, "apply", self._apply)
             self.patch(keras.Model, "predict", self._predict)
 
-    @property
-    def in_block(self) -> bool:
-        return bool(self._active)
-
     def given(self, line: int, text: str, value: Any) -> None:
         """Notes an array or a number of an expression in the block at a line, which might stand before it."""
-        block = vars(self._active[0])["_block"]
+        block = vars(self.active[0])["_block"]
         number = isinstance(value, (bool, int, float, np.number, np.ndarray))
         if self._count < self.keep and block.line == line and number:
             block.before.setdefault(text, np.copy(value) if isinstance(value, np.ndarray) else value)
@@ -223,7 +215,7 @@ class Observer:
         elif step is not None:
             self._finish()
         if self.stop_after is not None and self._count >= self.stop_after:
-            raise Enough
+            raise SystemExit
         self._start(self._count)
 
     def _start(self, number: int) -> None:
@@ -261,7 +253,7 @@ class Observer:
     def changed(self, place: int, begun: tuple[Step | None, int], parts: dict[int, Any]) -> list[Computed]:
         """What is to be known of a statement that ends, if it assigned to variables what was not made of gradients."""
         step, first = begun
-        if step is None or step is not self._step or not step.events[first:] or self._active:
+        if step is None or step is not self._step or not step.events[first:] or self.active:
             return []
         differentiated = {id(v) for each in step.gradients for v in each.variables}
         for through, events in (False, step.events[first:]), (True, step.events[first:]):
@@ -329,16 +321,16 @@ class Observer:
 
     def _worth_compiling(self, original: Callable, *args: Any) -> bool:
         # A gradient inside a block is a part of it: step by step, it is the same operations whenever it is taken.
-        return not (self._active and active.eager()) and original(*args)
+        return not (self.active and recordings.eager()) and original(*args)
 
     def _enter(self, original: Callable, tape: GradientTape) -> GradientTape:
         self._patch_keras()
         frame = user_frame()
         if frame is None:
             return original(tape)
-        if not self._active:
+        if not self.active:
             self._begin(frame)
-        self._active.append(tape)
+        self.active.append(tape)
         code, own = frame.f_code, frame.f_locals is not frame.f_globals
         names = tuple(frame.f_locals) if own else ()
         before = snapshot(frame) if self._count < self.keep else {}
@@ -348,8 +340,8 @@ class Observer:
     def _exit(self, original: Callable, tape: GradientTape, *exception: Any) -> None:
         original(tape, *exception)
         frame = user_frame()
-        if tape in self._active:
-            self._active.remove(tape)
+        if tape in self.active:
+            self.active.remove(tape)
             assert frame is not None
             vars(tape)["_block"].after = snapshot(frame, arrays=False)
 
@@ -357,7 +349,7 @@ class Observer:
         self, original: Callable, tape: GradientTape, target: Nest, sources: Nest, *rest: Any, **more: Any
     ) -> Nest:
         step, recording, frame = self._step, tape._recording, user_frame()
-        if step is None or frame is None or recording is None or [other for other in self._active if other is not tape]:
+        if step is None or frame is None or recording is None or [other for other in self.active if other is not tape]:
             return original(tape, target, sources, *rest, **more)
         start = len(step.recording.entries)
         found = original(tape, target, sources, *rest, **more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,40 +38,32 @@ class Refused(Exception):
 
 @dataclass
 class External:
-    """A value that a slice reads from outside, and the places where: entry and input."""
+    """What a piece reads from outside: its value in each step, and the places where it does: entry and input."""
 
-    value: Value
+    values: list[Value]
     places: list[tuple[int, int]]
 
 
 @dataclass
-class Slice:
-    """The part of a recording that leads to targets: its key, and what it reads."""
-
-    key: Hashable
-    positions: list[int]  # of its entries in the recording
-    entries: list[Entry]
-    externals: list[External]
-    labels: dict[Label, Array]
-
-
-@dataclass
 class Piece:
-    """One function of a kind of step, as the first of its steps recorded it."""
+    """One function of a kind of step, as the first of its steps recorded it: the part of a recording that leads to targets."""
 
     role: str  # "loss", "change" (of gradients), "assign"; "value" (of an expression)
-    subject: Any  # the `Gradient`s, `Applied`s of the steps, or nothing
+    subject: list[Any]  # the `Gradient`s, `Applied`s of the steps, or nothing
     entries: Sequence[Entry]
     targets: Nest
-    slices: list[Slice]
     block: Block  # of the tape
+    key: Hashable  # the same for the same operations
+    positions: list[int]  # of those of the entries that are part of it
+    externals: list[External]
+    labels: dict[Label, Array]  # what it reads of variables and gradients
     name: str = ""  # what the gradients of a loss are called
     arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
 
-    def values(self) -> Iterator[tuple[int, list[Value]]]:
-        """Of each external its position and its values, slice by slice."""
-        for position in range(len(self.slices[0].externals)):
-            yield position, [part.externals[position].value for part in self.slices]
+    @property
+    def values(self) -> list[list[Value]]:
+        """Of each external its values, step by step."""
+        return [external.values for external in self.externals]
 
 
 @dataclass
@@ -97,29 +89,37 @@ class Kind:
         return self.losses[0].subject[0].block
 
 
-def sliced(
+def piece_of(
+    role: str,
+    subject: Any,
     entries: Sequence[Entry | None],
-    targets: Sequence[Value],
+    targets: Nest,
+    block: Block,
     resolved: Callable[[Value], Value],
     labelled: Callable[[Value], Label | None],
     given: frozenset[int],
-) -> tuple[Slice, Sequence[Value]]:
-    """The slice that leads to the targets, from the arrays whose ids are `given` or that are `labelled` on, and the targets.
+) -> Piece:
+    """The piece that leads to the targets, from the arrays whose ids are `given` or that are `labelled` on.
 
     Args:
       resolved: what counts in the place of a value.
     """
-    wanted, positions = {id(x) for x in targets}, []
+    ends, tree = jax.tree.flatten(targets)
+    ends = list(map(resolved, ends))
+    wanted, positions = {id(x) for x in ends}, []
     for position in reversed(range(len(entries))):
         entry = entries[position]
         if entry is not None and any(id(x) in wanted - given and labelled(x) is None for x in entry.outputs):
             positions.append(position)
             wanted.update(id(resolved(x)) for x in entry.inputs)
+    positions.reverse()
     numbers: dict[int, Any] = {}
     externals: dict[int, External] = {}
     labels: dict[Label, Array] = {}
     parts: list[tuple] = []
-    kept: list[Entry] = []
+    # of a loss all that was recorded: what Python looked at is there, too
+    kept: list[Any] = list(entries) if role == "loss" else [entries[position] for position in positions]
+    positions = positions if role == "loss" else list(range(len(kept)))
 
     def number(x: Value, place: tuple[int, int]) -> Any:
         x = resolved(x)
@@ -131,27 +131,28 @@ def sliced(
             if key in externals:
                 externals[key].places.append(place)
             return numbers[key]
-        externals[key] = External(x, [place])
+        externals[key] = External([x], [place])
         numbers[key] = len(numbers)
         return len(numbers), type_of(x)
 
-    for position in reversed(positions):
-        entry = entries[position]
-        assert entry is not None
-        ins = tuple([number(x, (len(kept), i)) for i, x in enumerate(entry.inputs)])
+    for position in positions:
+        entry = kept[position]
+        ins = tuple([number(x, (position, i)) for i, x in enumerate(entry.inputs)])
         numbers |= {id(x): len(numbers) + i for i, x in enumerate(x for x in entry.outputs if labelled(x) is None)}
         parts.append((entry.op.canonicalised(), ins))
-        kept.append(entry._replace(inputs=tuple(map(resolved, entry.inputs))))
-    ends = tuple([number(x, (-1, i)) for i, x in enumerate(targets)])
-    return Slice((tuple(parts), ends), positions[::-1], kept, list(externals.values()), labels), targets
+        kept[position] = entry._replace(inputs=tuple(map(resolved, entry.inputs)))
+    key = tuple(parts), tuple([number(x, (-1, i)) for i, x in enumerate(ends)])
+    found = list(externals.values())
+    return Piece(role, [subject], kept, jax.tree.unflatten(tree, ends), block, key, positions, found, labels)
 
 
 def merge(pieces: list[Piece], new: Piece) -> None:
     """Adds a piece to those that it is the same operations as, or to the list."""
     for piece in pieces:
-        if piece.slices[0].key == new.slices[0].key:
-            piece.slices += new.slices
+        if piece.key == new.key:
             piece.subject += new.subject
+            for external, other in zip(piece.externals, new.externals, strict=True):
+                external.values += other.values
             return
     pieces.append(new)
 
@@ -179,8 +180,8 @@ def as_function(
     changes: dict[tuple[int, int], Array] = {}
     arguments: dict[str, Tensor] = {name: Tensor(x) for name, x in state.items()}
     for position, name in piece.arguments.items():
-        external = piece.slices[0].externals[position]
-        value = external.value
+        external = piece.externals[position]
+        value = external.values[0]
         if name in arguments:
             value = arguments[name]._array
         elif not isinstance(value, jax.Array):
@@ -190,10 +191,8 @@ def as_function(
     recording = Recording(watch_accessed=False)
     for x in jax.tree.leaves(sources):
         recording.watch(x)
-    part = set(piece.slices[0].positions)
-    for position, entry in enumerate(piece.entries):
-        if not whole and piece.role == "loss" and position not in part:
-            continue
+    for position in range(len(piece.entries)) if whole else piece.positions:
+        entry = piece.entries[position]
         inputs = [changes.get((position, i), x) for i, x in enumerate(entry.inputs)]
         recording.entries.append(entry._replace(inputs=tuple(inputs)))
     recording.marks = list(piece.subject[0].recording.marks) if whole and piece.role == "loss" else []

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import contextlib
 import random
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ....tape.active import copied
+from ....tf.programs import data
 from ....tf.programs.data import Dataset
 from ....tf.values import nest
 from ....tf.values.tensor import Tensor
 from ...seeing.source import packed
+from ..imports import replaced
 from .observing import Computed, Observer, array_of, user_frame
 
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
@@ -29,8 +33,8 @@ def numbered(tree: ast.Module) -> ast.Module:
     return tree
 
 
-class Values:
-    """The first values of each expression of a program: what was computed, by the place of the expression."""
+class Probes:
+    """What a program that is `prepared` notes: the first values of its expressions, by their places, and random states."""
 
     def __init__(self, observer: Observer, keep: int):
         self.observer, self.keep = observer, keep
@@ -40,20 +44,45 @@ class Values:
         # expressions that may stand before a block: its line, and their text
         self.movable: dict[int, tuple[int, str]] = {}
         self.begun: dict[int, Any] = {}
-        # id -> a dataset, and the place of the expression that made it
+        # id -> a dataset, and the place of the expression that made it; an iterator of it, and what it gave
         self.datasets: dict[int, tuple[Dataset, int]] = {}
-        self.rows: dict[int, Rows] = defaultdict(Rows)  # by that place
+        self.passes: dict[int, tuple[Iterator, Rows]] = {}
+        self.rows: dict[int, Rows] = defaultdict(Rows)  # by the place
         self.last: dict[int, Any] = {}
         self.computed: dict[int, list[Computed]] = defaultdict(list)
+        self.randoms = Randoms()
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """While it lasts, programs find what they are `prepared` to call."""
+        noted = {BEFORE: self.randoms.note, VALUE: self.note, BEGIN: self.begin, END: self.end}
+        with self.observer.installed(), replaced(vars(builtins), **noted):
+            self.observer.patch(Dataset, "__iter__", self.iterate)
+            self.observer.patch(data.Iterator, "__next__", self.next)
+            yield
+
+    def prepared(self, tree: ast.Module) -> ast.Module:
+        """The program with probes in it."""
+        names = (node.value for node in ast.walk(numbered(tree)) if isinstance(node, ast.Assign))
+        self.second = {node.place for node in names if isinstance(node, ast.Name)}  # type: ignore[attr-defined]
+        for block in ast.walk(tree):
+            if isinstance(block, ast.With):
+                bound = {n.id for n in ast.walk(block) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+                for node in ast.walk(block):
+                    named = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+                    if isinstance(node, _Noted.kinds) and not bound & named:
+                        self.movable[node.place] = block.lineno, ast.unparse(node)  # type: ignore[union-attr]
+        return ast.fix_missing_locations(_Noted(self.inner).visit(tree))
 
     def note(self, place: int, value: Any) -> Any:
         """The value, noted: what the program has in the place of an expression."""
-        if place in self.second and isinstance(value, Tensor) and not self.observer.in_block:
+        in_block = bool(self.observer.active)
+        if place in self.second and isinstance(value, Tensor) and not in_block:
             value = Tensor(copied(value._array))
         self.last[place] = value
         if isinstance(value, Dataset):
             self.datasets.setdefault(id(value), (value, place))
-        if self.observer.in_block and place in self.movable:
+        if in_block and place in self.movable:
             self.observer.given(*self.movable[place], value)
         if len(self.computed[place]) < self.keep:
             self.computed[place] += self.observer.computed(value, self._parts(place))
@@ -61,12 +90,6 @@ class Values:
 
     def _parts(self, place: int) -> dict[int, Any]:
         return {p: self.last[p] for p in self.inner[place] if p in self.last}
-
-    def iterate(self, original: Callable, dataset: Dataset) -> Any:
-        """A pass over a dataset, noted if it is the program's own: what ``Dataset.__iter__`` gives."""
-        frame, found = user_frame(), original(dataset)
-        own = frame is not None and frame is sys._getframe(2) and id(dataset) in self.datasets
-        return _Pass(found, self.rows[self.datasets[id(dataset)][1]]) if own else found
 
     def begin(self, place: int) -> None:
         self.begun[place] = self.observer.begun()
@@ -77,17 +100,22 @@ class Values:
         if len(self.computed[place]) < self.keep:
             self.computed[place] += changed
 
-    def prepare(self, tree: ast.Module) -> ast.Module:
-        names = (node.value for node in ast.walk(tree) if isinstance(node, ast.Assign))
-        self.second = {node.place for node in names if isinstance(node, ast.Name)}  # type: ignore[attr-defined]
-        for block in ast.walk(tree):
-            if isinstance(block, ast.With):
-                bound = {n.id for n in ast.walk(block) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-                for node in ast.walk(block):
-                    named = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-                    if isinstance(node, _Noted.kinds) and not bound & named:
-                        self.movable[node.place] = block.lineno, ast.unparse(node)  # type: ignore[union-attr]
-        return ast.fix_missing_locations(_Noted(self.inner).visit(tree))
+    def iterate(self, original: Callable, dataset: Dataset) -> Iterator:
+        """``Dataset.__iter__``: a pass of the program's own is noted."""
+        frame, found = user_frame(), original(dataset)
+        if frame is not None and frame is sys._getframe(2) and id(dataset) in self.datasets:
+            rows = self.rows[self.datasets[id(dataset)][1]]
+            rows.orders.append([])
+            rows.lengths.append([])
+            self.passes[id(found)] = found, rows
+        return found
+
+    def next(self, original: Callable, iterator: Iterator) -> Any:
+        """``Iterator.__next__``."""
+        element = original(iterator)
+        if id(iterator) in self.passes:
+            self.passes[id(iterator)][1].note(element)
+        return element
 
 
 class Rows:
@@ -122,24 +150,6 @@ class Rows:
         return data | {f"{name}/lengths/{i}": np.asarray(x, "int32") for i, x in enumerate(self.lengths)}
 
 
-class _Pass:
-    def __init__(self, elements: Any, rows: Rows):
-        self.elements, self.rows = elements, rows
-        rows.orders.append([])
-        rows.lengths.append([])
-
-    def __iter__(self) -> _Pass:
-        return self
-
-    def __next__(self) -> Any:
-        element = next(self.elements)
-        self.rows.note(element)
-        return element
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.elements, name)
-
-
 class _Noted(ast.NodeTransformer):
     """Puts calls of `Values.note` around expressions, and after statements such as ``x -= y``."""
 
@@ -170,91 +180,74 @@ class _Noted(ast.NodeTransformer):
         return self.visit(part) if isinstance(part, ast.AST) else part
 
     def noted(self, node: Any) -> Any:
+        """A node as it is to be: of a statement a list of them."""
+        if isinstance(node, ast.stmt):
+            return self.statement(node)
+        if not isinstance(node, self.kinds) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+            return node
+        self.inner[node.place] = list(self.found)  # type: ignore[union-attr]
+        self.found.append(node.place)  # type: ignore[union-attr]
+        return ast.copy_location(_call(VALUE, node.place, node), node)  # type: ignore[union-attr]
+
+    def statement(self, node: Any) -> list[ast.stmt]:
+        place, value = node.place, getattr(node, "value", None)
+        if not isinstance(node, (*SIMPLE, ast.For, ast.While)) or isinstance(value, ast.Constant):  # a docstring
+            return [node]
+        before, after = [_call(BEFORE, node.lineno, *(_call(space) for space in ("globals", "locals")))], []
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
             read.place = node.target.place  # type: ignore[attr-defined]
-            return [node, ast.copy_location(ast.Expr(self.noted(read)), node)]
-        place = getattr(node, "place", None)
-        if place is None:
-            return node
-        if isinstance(node, ast.For) or isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            after.append(self.noted(read))
+        elif isinstance(node, ast.For) or isinstance(node, ast.Expr) and isinstance(value, ast.Call):
             self.inner[place] = list(self.found)
-            begin, end = (ast.copy_location(ast.Expr(_call(name, place)), node) for name in (BEGIN, END))
-            return [begin, node, end]
-        if not isinstance(node, self.kinds) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
-            return node
-        self.inner[place] = list(self.found)
-        self.found.append(place)
-        return ast.copy_location(_call(VALUE, place, node), node)
+            before.append(_call(BEGIN, place))
+            after.append(_call(END, place))
+        return [*_statements(before, node), node, *_statements(after, node)]
 
 
-def _call(name: str, place: int, *given: ast.expr) -> ast.Call:
-    return ast.Call(ast.Name(name, ast.Load()), [ast.Constant(place), *given], [])
+def _call(name: str, *given: int | ast.expr) -> ast.Call:
+    constants = [x if isinstance(x, ast.expr) else ast.Constant(x) for x in given]
+    return ast.Call(ast.Name(name, ast.Load()), constants, [])
+
+
+def _statements(calls: Iterable[ast.expr], where: ast.stmt) -> list[ast.stmt]:
+    return [ast.copy_location(ast.Expr(call), where) for call in calls]
 
 
 # ---- random numbers -------------------------------------------------------------------------------------------------
 
 
 class Randoms:
-    """The states of the program's generators of random numbers when it first came to each of its loops."""
+    """The states of the program's generators of random numbers when it first came to each of its lines, by their names."""
 
     def __init__(self) -> None:
         self.states: dict[int, dict[str, Any]] = {}
-
-    def prepare(self, tree: ast.Module) -> ast.Module:
-        """The program, `numbered`, with a probe before each statement of the module and its functions, and before each loop."""
-        for node in ast.walk(numbered(tree)):
-            whole = isinstance(node, (ast.Module, ast.FunctionDef))
-            for name in ("body", "orelse", "finalbody"):
-                statements = getattr(node, name, None)
-                if isinstance(statements, list):
-                    setattr(node, name, [part for s in statements for part in self._probed(s, whole)])
-        return ast.fix_missing_locations(tree)
-
-    def _probed(self, statement: ast.stmt, whole: bool) -> Iterator[ast.stmt]:
-        first = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)  # a docstring
-        if isinstance(statement, (ast.For, ast.While)) or whole and isinstance(statement, SIMPLE) and not first:
-            probe = ast.parse(f"{BEFORE}({statement.lineno}, globals(), locals())").body[0]
-            for part in ast.walk(probe):
-                ast.copy_location(part, statement)
-            yield probe
-        yield statement
 
     def note(self, line: int, *spaces: dict[str, Any]) -> None:
         if line not in self.states:
             names = {name: x for space in spaces for name, x in space.items()}
             found = {n: x.bit_generator.state for n, x in names.items() if isinstance(x, np.random.Generator)}
             legacy = {n: x.get_state() for n, x in names.items() if isinstance(x, np.random.RandomState)}
-            whole = {"np.random": np.random.get_state(), "random": random.getstate()}
-            self.states[line] = {"generators": found, "legacy": legacy, "whole": whole}
-
-    @property
-    def generators(self) -> set[str]:
-        return {name for states in self.states.values() for part in ("generators", "legacy") for name in states[part]}
+            self.states[line] = found | legacy | {"np.random": np.random.get_state(), "random": random.getstate()}
 
     def same(self, first: int, second: int) -> bool:
         """Whether no generator drew a number between two lines."""
         return first in self.states and repr(self.states[first]) == repr(self.states.get(second))
 
     def restoring(self, line: int, source: str, gone: set[str], data: dict[str, Any]) -> Iterator[str]:
-        """Statements that put the generators where they were before the loop at a line."""
-        states = self.states.get(line, {"generators": {}, "legacy": {}, "whole": {}})
-        for name, state in states["generators"].items():
-            if name not in gone and all(isinstance(x, (int, str)) for part in state.values() for x in _values(part)):
-                yield f"{name}.bit_generator.state = {state!r}"
-        legacy = {f"{n}": x for n, x in states["legacy"].items() if n not in gone}
-        if "np.random." in source.replace("np.random.default_rng", "") and states["whole"]:
-            legacy["np.random"] = states["whole"]["np.random"]
-        for name, (kind, keys, *rest) in legacy.items():
+        """Statements that put the generators where they were before the statement at a line."""
+        numpys = "np.random." in source.replace("np.random.default_rng", "")
+        used = {"np.random": numpys, "random": "import random" in source}
+        for name, state in self.states.get(line, {}).items():
             key = f"random/{name}/{line}"
-            data[key] = np.asarray(keys)
-            yield f"{name}.set_state(({kind!r}, NPZ[{key!r}], *{tuple(rest)!r}))"
-        if "import random" in source and states["whole"]:
-            version, numbers, rest = states["whole"]["random"]
-            key = f"random/python/{line}"
-            data[key] = np.asarray(numbers)
-            yield f"random.setstate(({version}, tuple(NPZ[{key!r}].tolist()), {rest!r}))"
-
-
-def _values(part: Any) -> Any:
-    return part.values() if isinstance(part, dict) else (part,)
+            match state:
+                case _ if name in gone or not used.get(name, True):
+                    pass
+                case dict() if "array(" not in repr(state):
+                    yield f"{name}.bit_generator.state = {state!r}"
+                case (str() as kind, keys, *rest):
+                    data[key] = np.asarray(keys)
+                    yield f"{name}.set_state(({kind!r}, NPZ[{key!r}], *{tuple(rest)!r}))"
+                case (version, numbers, rest):
+                    data[key] = np.asarray(numbers)
+                    yield f"{name}.setstate(({version}, tuple(NPZ[{key!r}].tolist()), {rest!r}))"

@@ -11,15 +11,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from ....jaxprs.dependence import is_key
 from ....jaxprs.types import Value
-from . import kept, probes
+from . import kept
 from .comparing import STEPS, Written
 from .definitions import PARTS, Definitions, tuple_text
 from .functions import Functions, names_of, sources_of, type_text
 from .kept import Fitting
 from .observing import Block, Computed, Observer
 from .pieces import Piece, Refused, as_function
+from .probes import Probes, Rows, numbered
 from .steps import Steps
 
 
@@ -39,19 +39,18 @@ class Program:
         path: Path,
         target: Path,
         observer: Observer,
-        randoms: probes.Randoms,
-        values: probes.Values,
+        probes: Probes,
         state: set[int],
         apart: set[int],
         grows: bool,
     ):
         self.path, self.target, self.grows = path, target, grows
-        self.observer, self.randoms, self.values = observer, randoms, values
+        self.observer, self.probes = observer, probes
         self.source = path.read_text()
         if not observer.steps:
             tape = "no step" if "GradientTape" in self.source else "no step: no tape"
             raise Refused(path.name, "no step: Keras trains" if ".fit(" in self.source else tape)
-        self.tree = probes.numbered(ast.parse(self.source))
+        self.tree = numbered(ast.parse(self.source))
         self.nodes: dict[int, Any] = {node.place: node for node in ast.walk(self.tree)}  # type: ignore[attr-defined]
         self.expressions: dict[tuple, str | None] = {}  # place, and what may be arguments -> text
         self.steps = Steps(observer, self._used_after, state, apart)
@@ -127,8 +126,6 @@ class Program:
             position = kind.steps.index(step)
             for name, values in kind.arguments.items():
                 value = values[position]
-                if is_key(value):
-                    raise Refused(self.functions.at(kind.block), "key", name=name)
                 end = ".number" if isinstance(value, (bool, int, float)) else ""
                 yield f"{i}.{name}{end}", np.asarray(value)
 
@@ -168,9 +165,9 @@ class Program:
     def expression(self, node: ast.expr, reads: bool, fitting: Fitting) -> str | None:
         """What a variable holds, a result of a step, or a function's call."""
         place: int = node.place  # type: ignore[attr-defined]
-        if place in self.values.rows:
-            return self._batched(node, self.values.rows[place])
-        runs = self.values.computed.get(place, [])
+        if place in self.probes.rows:
+            return self._batched(node, self.probes.rows[place])
+        runs = self.probes.computed.get(place, [])
         if not runs or runs[0].of_variable and not reads:
             return None
         return self._once(place, fitting, lambda texts: self._computed(node, runs, texts))
@@ -178,7 +175,7 @@ class Program:
     def statement(self, node: ast.stmt, fitting: Fitting) -> str | None:
         """A call that assigns to variables what the statement did, outside of a step."""
         place: int = node.place  # type: ignore[attr-defined]
-        runs = self.values.computed.get(place, [])
+        runs = self.probes.computed.get(place, [])
         if not runs or not self.grows:
             return None
 
@@ -198,7 +195,7 @@ class Program:
             self.expressions[key] = make(texts)
         return self.expressions[key]
 
-    def _batched(self, node: ast.expr, rows: probes.Rows) -> str | None:
+    def _batched(self, node: ast.expr, rows: Rows) -> str | None:
         """A text for a dataset over which the program went: what gives the same batches."""
         name = f"data_{node.lineno}_{node.col_offset}"
         if (data := rows.data(name)) is None:
@@ -208,8 +205,8 @@ class Program:
 
     def _parts(self, place: int, fitting: Fitting) -> dict[int, str]:
         """Texts of the parts of an expression or a statement that fit, names first."""
-        known = self.values.computed[place][0].parts  # what is NumPy's array comes from what no recording shows
-        inner = [(p, isinstance(known.get(p), np.ndarray)) for p in self.values.inner[place]]
+        known = self.probes.computed[place][0].parts  # what is NumPy's array comes from what no recording shows
+        inner = [(p, isinstance(known.get(p), np.ndarray)) for p in self.probes.inner[place]]
         texts = {p: text for p, others in inner if (text := fitting(self.nodes[p], others))}
         return dict(sorted(texts.items(), key=lambda item: (not item[1].isidentifier(), len(item[1]))))
 
@@ -230,9 +227,9 @@ class Program:
         """A call of the function that some pieces are, if it is one and there is code for it."""
         piece, sources = pieces[0], sources_of(pieces[0])
         groups = {"params": "step_carry[0]", "state": "step_carry[1]"}
-        one = isinstance(piece.targets, jax.Array) and len(piece.slices[0].labels) == 1
-        if one and not piece.slices[0].entries and not piece.arguments:
-            ((group, name),) = piece.slices[0].labels
+        one = isinstance(piece.targets, jax.Array) and len(piece.labels) == 1
+        if one and not piece.entries and not piece.arguments:
+            ((group, name),) = piece.labels
             return f"{groups[group]}[{name!r}]"
         try:
             codes = [as_function(p, sources_of(p), {}, p.block.before, whole=False)[0] for p in pieces]

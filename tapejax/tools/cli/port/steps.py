@@ -23,7 +23,7 @@ from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
 from .alike import argument_name, equal, matching, named_parts, same
 from .observing import Applied, Assigned, Block, Carried, Computed, Gradient, Observer, Step
-from .pieces import BETWEEN, Kind, Label, Piece, Refused, Slice, merge, sliced, where
+from .pieces import BETWEEN, Kind, Label, Piece, Refused, merge, piece_of, where
 
 KINDS = 4  # of steps, at one place: batches of different sizes, say
 
@@ -146,10 +146,10 @@ class Steps:
         if values:
             updates.append(self._piece("assign", step, entries, values, now, step, block))
         for piece in updates:
-            between = [name for group, name in piece.slices[0].labels if group == BETWEEN]
+            between = [name for group, name in piece.labels if group == BETWEEN]
             if between:
                 raise Refused(where(step, step.applied[0]), "between updates", name=between[0])
-        used = {label[0] for piece in updates for label in piece.slices[0].labels}
+        used = {label[0] for piece in updates for label in piece.labels}
         losses = []
         for i, gradient in enumerate(step.gradients, 1):
             if f"gradients_{i}" in used:
@@ -182,10 +182,11 @@ class Steps:
         ends = {id(x) for x in gradient.targets}
         outputs = {n: x for n, x in outputs.items() if id(x) in made - ends}
         state = self._values_from(step, self.state, gradient)
-        self._slice(recording.entries, gradient.targets, own, step, strict=where(step, gradient))
+        rest = step, gradient.block
+        self._piece("loss", gradient, recording.entries, gradient.targets, own, *rest, strict=where(step, gradient))
         target = gradient.targets[0] if len(gradient.targets) == 1 else gradient.targets
         targets = (target, outputs | state) if outputs or state else target
-        piece = self._piece("loss", gradient, recording.entries, targets, own, step, gradient.block)
+        piece = self._piece("loss", gradient, recording.entries, targets, own, *rest)
         piece.name = name
         return piece
 
@@ -193,35 +194,17 @@ class Steps:
         self,
         role: str,
         subject: Any,
-        entries: Any,
+        entries: Sequence[Entry | None],
         targets: Nest,
-        known: dict,
+        known: dict[int, tuple[Label, Array]],
         step: Step,
         block: Block,
-        given: frozenset[int] = frozenset(),
-    ) -> Piece:
-        arrays, tree = jax.tree.flatten(targets)
-        found, ends = self._slice(entries, arrays, known, step, given=given)
-        if role == "loss":  # all that was recorded: what Python looked at is there, too
-            kept = dict(zip(found.positions, found.entries, strict=True))
-            entries = [kept.get(i, entry) for i, entry in enumerate(entries)]
-        else:
-            entries, found.positions = found.entries, list(range(len(found.entries)))
-        for external in found.externals:
-            external.places = [(found.positions[i] if i >= 0 else i, j) for i, j in external.places]
-        return Piece(role, [subject], entries, jax.tree.unflatten(tree, ends), [found], block)
-
-    def _slice(
-        self,
-        entries: Sequence[Entry | None],
-        targets: Sequence[Value],
-        known: dict,
-        step: Step,
+        *,
         strict: str = "",
         given: frozenset[int] = frozenset(),
-    ) -> tuple[Slice, Sequence[Value]]:
-        """The slice that leads to the targets, from the arrays whose ids are `given` on, and the targets; a variable's value
-        counts as what was assigned to it in the step.
+    ) -> Piece:
+        """The piece that leads to the targets, from the arrays whose ids are `given` on; a variable's value counts as what
+        was assigned to it in the step.
 
         Raises:
           Refused: a loss, at the line `strict`, depends on what was assigned, which carries no gradient.
@@ -240,11 +223,10 @@ class Steps:
         def labelled(x: Value) -> Label | None:
             if id(x) in known:
                 return known[id(x)][0]
-            known_as = self.observer.owners.get(id(x)) or self.observer.read.get(id(x)) or (None, None)
-            variable = known_as[1]
-            return None if variable is None else self.label(variable, x)
+            known_as = self.observer.owners.get(id(x)) or self.observer.read.get(id(x))
+            return None if known_as is None else self.label(known_as[1], x)
 
-        return sliced(entries, list(map(resolved, targets)), resolved, labelled, given)
+        return piece_of(role, subject, entries, targets, block, resolved, labelled, given)
 
     def _relabel(self, known: dict[int, tuple[Label, Array]], applied: Applied) -> None:
         """What variables held between two updates, and what they hold after one."""
@@ -272,7 +254,7 @@ class Steps:
             merge(pieces, piece)
         for piece in pieces:
             blocks = [Block("", 0, named_parts(run, texts), ()) for run in piece.subject]
-            for position, values in piece.values():
+            for position, values in enumerate(piece.values):
                 constant = all(same(values[0], x) for x in values)
                 text = next(matching(blocks, values), None)
                 kept = constant and text is None and np.size(values[0]) > 1
@@ -298,13 +280,13 @@ class Steps:
         current = run.current | {id(event.variable): event.before for event in reversed(run.events)}
         block = Block("", 0, named_parts(run, texts), ())
         entries = step.recording.entries[: run.end]
-        piece = self._piece("value", run, entries, value, gradients, outside, block, frozenset(inside))
+        piece = self._piece("value", run, entries, value, gradients, outside, block, given=frozenset(inside))
         # a ported step changes variables where the block was
         changed = {id(x) for each in step.applied for x in each.before}
         seen = step.number in self.kind_of  # of another step what its own statements assign is no part
         events = (event for event in step.events if not event.places & self.apart and (seen or not event.places))
         changed |= {id(event.before) for event in events}
-        for (group, name), x in piece.slices[0].labels.items():
+        for (group, name), x in piece.labels.items():
             old = current.get(id(self.variables[name]), x) is not x or id(x) in changed
             if old or group not in ("params", "state"):
                 return None
@@ -336,12 +318,12 @@ class Steps:
                 continue
             piece, *others = pieces
             at = [kind.steps.index(run.step) for run in piece.subject]
-            for position, values in piece.values():
+            for position, values in enumerate(piece.values):
                 if all(same(values[0], x) for x in values):
                     continue
                 known = (n for n, of_all in kind.arguments.items() if all(map(same, (of_all[i] for i in at), values)))
                 piece.arguments[position] = next(known, "")
-            between = any(group == BETWEEN for group, _ in piece.slices[0].labels)
+            between = any(group == BETWEEN for group, _ in piece.labels)
             if others or between or "" in piece.arguments.values():
                 return False
             piece.name = name
@@ -364,7 +346,7 @@ class Steps:
 
     def _add(self, step: Step, pieces: list[Piece]) -> None:
         for i, kind in enumerate(self.kinds):
-            if [(a.role, a.slices[0].key) for a in kind.pieces] == [(b.role, b.slices[0].key) for b in pieces]:
+            if [(a.role, a.key) for a in kind.pieces] == [(b.role, b.key) for b in pieces]:
                 kind.steps.append(step)
                 for mine, new in zip(kind.pieces, pieces, strict=True):
                     merge([mine], new)
@@ -381,9 +363,9 @@ class Steps:
         if len(alike) <= KINDS:
             return
         for mine, other in zip(alike[0].pieces, pieces, strict=False):
-            pairs = zip(mine.slices[0].key[0], other.slices[0].key[0], other.slices[0].entries, strict=False)  # type: ignore[index]
-            line = next((entry.line for a, b, entry in pairs if a != b), None)
-            if mine.slices[0].key != other.slices[0].key:
+            pairs = zip(mine.key[0], other.key[0], other.positions, strict=False)  # type: ignore[index]
+            line = next((other.entries[i].line for a, b, i in pairs if a != b), None)
+            if mine.key != other.key:
                 at, text = line or where(step, pieces[0].subject[0]), f" (`{line.text}`)" if line else ""
                 raise Refused(at, "other operations", number=step.number, text=text)
 
@@ -396,7 +378,7 @@ class Steps:
         blocks = [kind.losses[0].subject[i].block for i in early]
         taken = set(self.variables)
         for piece in kind.pieces:
-            for position, values in piece.values():
+            for position, values in enumerate(piece.values):
                 if len(values) > 1:
                     varies = any(not same(values[0], x) for x in values[1:])
                 else:  # it ran once: what is no constant of the other steps
