@@ -525,3 +525,9 @@ def test_a_loop_under_jit_fills_an_array_that_was_not_written_before():
         return tf.while_loop(lambda i, _: i < 3, step, (tf.constant(0), array))[1].stack()._array
 
     np.testing.assert_array_equal(jax.jit(rows)(np.float32(2.0)), [0.0, 2.0, 4.0])
+
+
+@pytest.mark.parametrize(("transform", "shape"), [("rfft", [2, 0]), ("rfft2d", [0, 3]), ("rfft3d", [2, 0, 3])])
+def test_a_signal_without_samples_is_refused(transform, shape):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="without samples"):
+        getattr(tf.signal, transform)(tf.zeros(shape))
