@@ -418,7 +418,9 @@ def test_a_loop_that_goes_on_by_what_is_left_out_is_not_kept(ported):
 
 
 def test_tensorflow_imported_in_a_branch_is_left_out_and_the_loop_kept(ported):
-    text = BEGIN.format(block=PLAIN, loop=LOOP).replace("import tensorflow as tf", "if True:\n    import tensorflow as tf")
+    text = BEGIN.format(block=PLAIN, loop=LOOP).replace(
+        "import tensorflow as tf", "if True:\n    import tensorflow as tf"
+    )
     status, printed, out = ported(text, compare=True)
     assert status == 0 and "loop was not kept" not in printed and "tensorflow" not in out
 
