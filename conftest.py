@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+from pathlib import Path
 
 import jax
 import kept
@@ -145,6 +146,24 @@ LONG = [
 ]
 
 
+# Notebooks, whole programs and whatever else runs in processes of its own: a third of the time. They run where their file is
+# named, by `-m processes`, and in `.ci/run`.
+PROCESSES = [
+    "test_benchmarks",
+    "test_distributed",
+    "test_examples",
+    "test_from_scratch",
+    "test_keras",
+    "test_keras_gradients",
+    "test_keras_parity",
+    "test_keras_porting",
+    "test_notebooks",
+    "test_port",
+    "test_programs",
+    "test_whose_code",
+]
+
+
 # What a test cannot show under one of JAX's settings (`.ci/matrix`): {setting: {reason: the beginnings of tests' names}}.
 NOT_UNDER = {
     "jax_debug_nans": {
@@ -278,8 +297,13 @@ NOT_UNDER = {
 }  # fmt: skip
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
 def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: item.path.stem not in LONG)
+    named = {Path(argument.partition("::")[0]).stem for argument in config.args}
+    for item in items:
+        if item.path.stem in PROCESSES and item.path.stem not in named:
+            item.add_marker(pytest.mark.processes)
     for setting, reasons in NOT_UNDER.items():
         if config.getoption(setting) if setting == "plain_runner" else getattr(jax.config, setting):
             for reason, names in reasons.items():
