@@ -170,7 +170,9 @@ def _noise_shape(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]
 
 
 def _dropout(x, rate, seed, count, shape):  # draws the numbers, too: two operations cost 50 % more
-    kept = jax.random.uniform(_random.key_of(seed, count), shape, x.dtype) >= rate
+    # NumPy evaluates no 16-bit draw: it would have to be compiled at the first call
+    wide = jnp.promote_types(x.dtype, jnp.float32)
+    kept = jax.random.uniform(_random.key_of(seed, count), shape, wide) >= rate
     return jnp.where(kept, x / (1 - rate), 0)
 
 

@@ -59,6 +59,7 @@ KINDS = {
         lambda x, w: tf.nn.conv2d_transpose(x, w, [1, 8, 6, 2], 2), drawn(1, 4, 3, 3), drawn(3, 3, 2, 3)
     ),
     "pool": lambda: slopes(lambda x: tf.nn.avg_pool2d(x, 3, 2, "SAME"), drawn(1, 7, 6, 2)),
+    "dropout of float16": lambda: slopes(lambda x: tf.nn.dropout(tf.cast(x, tf.float16), 0.3), drawn(4, 3)),
     "embedding": lambda: slopes(lambda x: tf.nn.embedding_lookup(x, [[1, 2], [1, 0]]), drawn(4, 3)),
 }
 
