@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import jit
 
+from ..jaxprs import derivatives
 from ..jaxprs.cache import Cache
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.contents import jaxprs_in, tells_zeros
@@ -41,7 +42,7 @@ class KeepingOp(Op):
         fn = noted.fn if noted.bound is None else jaxpr_as_fun(noted.bound[1]["jaxpr"])
 
         def run(*flat: Any) -> list[Any]:
-            again = jax.checkpoint(_restricted(fn, flat, active_ins), prevent_cse=False, policy=_is_product)
+            again = jax.checkpoint(_with_tangent(fn, flat, active_ins), prevent_cse=False, policy=_is_product)
             _, pull, every = jax.vjp(again, *[flat[i] for i in active_ins], has_aux=True)
             residuals, self.structure = jax.tree.flatten(pull)
             self.outputs = len(every)
@@ -84,14 +85,12 @@ class KeepingOp(Op):
         return self.run_derivative(derivative, (*inputs, *cotangents.values()))
 
 
-def _restricted(fn: Function, inputs: Values, active_ins: Positions) -> Function:
+def _with_tangent(fn: Function, inputs: Values, active_ins: Positions) -> Function:
     """`fn` as a function of some of its inputs, giving the outputs that have a tangent; and all outputs beside them."""
+    restricted = derivatives.restricted(fn, inputs, active_ins)
 
     def at(*active: Any) -> tuple[list[Any], list[Any]]:
-        full = list(inputs)
-        for i, x in zip(active_ins, active, strict=True):
-            full[i] = x
-        every = jax.tree.leaves(fn(*full))
+        every = restricted(*active)
         return [x for x in every if carries_tangent(x)], every
 
     return at
@@ -158,7 +157,9 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
         return None
 
     try:
-        _, vjp, every = jax.vjp(_restricted(op.fn, inputs, active_ins), *[inputs[i] for i in active_ins], has_aux=True)
+        _, vjp, every = jax.vjp(
+            _with_tangent(op.fn, inputs, active_ins), *[inputs[i] for i in active_ins], has_aux=True
+        )
     except Exception:  # it has no derivative: `gradient` says so, if it is asked
         op.known[active_ins] = False
         return None

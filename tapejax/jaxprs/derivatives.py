@@ -43,15 +43,15 @@ def push_forward(fn: Function, active_ins: Positions, active_outs: Positions, of
     return list(jax.jvp(at, primals, tangents)[1])
 
 
-def restricted(fn: Function, inputs: Values, active_ins: Sequence[int], active_outs: Sequence[int]) -> Function:
-    """`fn` as a function of its active inputs, giving its active outputs."""
+def restricted(fn: Function, inputs: Values, ins: Sequence[int], outs: Sequence[int] | None = None) -> Function:
+    """`fn` as a function of its inputs `ins`, giving its outputs `outs`: all, if none are given."""
 
     def at(*xs: Any) -> list[Any]:
         full = list(inputs)
-        for i, x in zip(active_ins, xs, strict=True):
+        for i, x in zip(ins, xs, strict=True):
             full[i] = x
         outputs = jax.tree.leaves(fn(*full))
-        return [outputs[j] for j in active_outs]
+        return outputs if outs is None else [outputs[j] for j in outs]
 
     return at
 
