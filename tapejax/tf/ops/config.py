@@ -252,12 +252,13 @@ def _on(kind: str | None, number: int, name: str | None) -> Iterator[None]:
 _settings: dict[str, Any] = {"tensor_float_32": True}
 
 
+_OPTIONS = {"disable_model_pruning": False, "disable_meta_optimizer": False}
 _THREADS = "Remembered only: XLA has a thread for each core; ``taskset`` gives it fewer."
 # name: its first value, what is kept of the argument of `set_...`, what it does
 _KEPT: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "soft_device_placement": (True, lambda enabled: bool(enabled), "Whether `tf.device` may name a device that is not there."),
     "jit": ("", lambda enabled: "autoclustering" if enabled in (True, "autoclustering") else "", "Remembered only."),
-    "experimental_options": ({}, lambda options: {**_settings["experimental_options"], **options}, "Remembered only."),
+    "experimental_options": (_OPTIONS, lambda options: _settings["experimental_options"] | dict(options), "Remembered only."),
     "log_device_placement": (False, lambda enabled: bool(enabled), "Remembered only: ``x.device`` says where an array is."),
     "inter_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),
     "intra_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),
@@ -272,7 +273,8 @@ def _accessors(name: str, first: Any, kept: Callable[[Any], Any], doc: str) -> d
         _settings[name] = kept(*args, **kwargs)
 
     def get() -> Any:
-        return _settings[name]
+        value = _settings[name]
+        return dict(value) if isinstance(value, dict) else value
 
     _settings[name], put.__doc__, get.__doc__ = first, doc, f"The value of this setting; see `set_{name}`."
     return {f"set_{name}": renamed(f"set_{name}", put), f"get_{name}": renamed(f"get_{name}", get)}
