@@ -234,7 +234,7 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
         ready: Cache[Callable[[Array], Any]] = Cache(CACHED_OPTIONS)  # what runs the body of one tensor, by the options
         public_signature = _with_name(signature, names[:count])
         public_names = list(public_signature.parameters)
-        known, required = set(public_names), set(names) - set(defaults)
+        known, required, each = set(public_names), set(names) - set(defaults), kinds.split()
 
         def public(*args, **kwargs):
             key = _plain_key(args, kwargs) if count == 1 else None
@@ -253,7 +253,7 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
             if agree or count == 1:
                 return run(fn, fn.__name__, arrays, kinds, names, **options)
             arrays = [raw(array) for array in arrays]
-            for array, own, argument in zip(arrays, kinds.split(), names, strict=False):
+            for array, own, argument in zip(arrays, each, names, strict=False):
                 require_kind(fn.__name__, array, own, argument)
             return op(fn, *arrays, **options)
 
