@@ -301,8 +301,9 @@ NOT_UNDER = {
 def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: item.path.stem not in LONG)
     named = {Path(argument.partition("::")[0]).stem for argument in config.args}
+    wanted = named if config.option.markexpr == config.getini("addopts")[-1] else set()
     for item in items:
-        if item.path.stem in PROCESSES and item.path.stem not in named:
+        if item.path.stem in PROCESSES and item.path.stem not in wanted:
             item.add_marker(pytest.mark.processes)
     for setting, reasons in NOT_UNDER.items():
         if config.getoption(setting) if setting == "plain_runner" else getattr(jax.config, setting):
