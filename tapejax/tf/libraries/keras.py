@@ -296,7 +296,8 @@ class _Mirror(types.ModuleType):
         return found
 
     def __dir__(self) -> list[str]:
-        return sorted({*dir(self._real), *dir(self._also), *(name for name in vars(self) if not name.startswith("_"))})
+        names = {*dir(self._real), *dir(self._also), *vars(self)}
+        return sorted(name for name in names if not name.startswith("_"))
 
 
 _functions: dict[int, Callable] = {}

@@ -1185,3 +1185,7 @@ class _Experimental:
 
 experimental = _Experimental()
 __getattr__ = missing("tf.data")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
