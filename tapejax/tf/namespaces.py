@@ -105,6 +105,7 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.sparse": "SparseTensor",
         ".tools.seeing.source": "code",
     },
+    "tf.audio": {"ops.audio": "decode_wav encode_wav"},
     "tf.autodiff": {".tape.accumulator": "ForwardAccumulator", ".tape.gradient_tape": "GradientTape"},
     "tf.autograph": {"ops.graph": "set_verbosity trace"},
     "tf.autograph.experimental": {"ops.graph": "do_not_convert set_loop_options"},

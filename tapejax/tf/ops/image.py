@@ -173,6 +173,18 @@ def _resize(x, size, method, antialias):
     return jnp.einsum("...hwc,hi,wj->...ijc", x, by_rows, by_columns, precision="highest")
 
 
+def resized(x: np.ndarray, size: Sequence[int], method: str) -> np.ndarray:
+    """What `resize` computes of one image, by NumPy: for images from files, which each have a size of their own."""
+    if method == "nearest":
+        rows, columns = (np.int64((np.arange(new) + 0.5) * (old / new)) for old, new in zip(x.shape, size, strict=False))
+        return x[rows[:, None], columns]
+    x = np.asarray(x, np.float32)
+    if tuple(size) == x.shape[:2] and method not in ("gaussian", "mitchellcubic"):
+        return x
+    by_rows, by_columns = _matrices(x.shape, size, method, False)
+    return by_columns.T @ (by_rows.T @ x.reshape(len(x), -1)).reshape(len(by_rows.T), *x.shape[1:])
+
+
 def _matrices(shape, size, method, antialias):
     """How much of each old row goes into each new one, and of each old column."""
     pairs = zip(shape[-3:-1], size, strict=True)
