@@ -101,6 +101,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     `tf.function` to have it compiled. What comes out of an iterator is a constant to every tape.
     """
 
+    _batch_size: int
+
     # `stage` makes the stages of one pass; `spec` is the element's, or a function that finds it; `python` says whether
     # functions of the user's run in it; `rows` is what it is where that is in memory.
     def __init__(
@@ -171,12 +173,12 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         counts = sorted({len(x) for x in flat})
         if len(counts) > 1:
             raise ValueError(f"Dimensions {' and '.join(map(str, counts))} are not compatible: give each as many rows")
-        return _in_memory("TensorSlice", columns)
+        return in_memory("TensorSlice", columns)
 
     @staticmethod
     def from_tensors(tensors: Nest, name: str | None = None) -> Dataset:
         """A dataset of one element, `tensors`: a tensor, array or list, or a tuple or dict of these."""
-        return _in_memory("Tensor", nest.map_structure(lambda x: x[None], _not_empty(tensors)))
+        return in_memory("Tensor", nest.map_structure(lambda x: x[None], _not_empty(tensors)))
 
     @staticmethod
     @accepting("name")
@@ -211,7 +213,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             numbers = pipeline.Progression(range(*given), dtype)
         except OverflowError as error:
             raise ValueError(f"Dataset.range{tuple(given)}: the numbers and their count must fit int64") from error
-        return _in_memory("Range", numbers)
+        return in_memory("Range", numbers)
 
     @staticmethod
     @accepting("name")
@@ -283,7 +285,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
         parts: list[Dataset] = _datasets([structure] if isinstance(structure, list) else nest.flatten(structure), "zip")
         if all(x._rows is not None and x._rows.plain for x in parts) and len({x._count for x in parts}) == 1:
-            return _in_memory("Zip", map_leaves(lambda x: x._rows.columns, structure))
+            return in_memory("Zip", map_leaves(lambda x: x._rows.columns, structure))
         finite = [x._count for x in parts if x._count != INFINITE_CARDINALITY]
 
         def steps(run: Pass) -> Iteration[Element]:
@@ -462,7 +464,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             return self._stage(run).batch(size, drop_remainder=drop, batch_fn=pipeline.stacked)
 
         spec = self._leaves(lambda x: TensorSpec([first, *x.shape], x.dtype))
-        return self._then("Batch", stage, self._batches(size, drop), spec)
+        made = self._then("Batch", stage, self._batches(size, drop), spec)
+        made._batch_size = size  # by which Keras tells batches
+        return made
 
     def _batches(self, size: int, drop: bool) -> int:
         return self._count if self._count < 0 else self._count // size if drop else -(-self._count // size)
@@ -801,7 +805,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     __str__ = __repr__
 
 
-def _in_memory(kind: str, columns: Element) -> Dataset:
+def in_memory(kind: str, columns: Element) -> Dataset:
+    """A dataset of the rows of arrays, or of what can be indexed like them."""
     count = len(nest.flatten(columns)[0])
     rows = Rows(columns, lambda run: range(count))
     spec = nest.map_structure(_spec_of_rows, columns)
@@ -842,7 +847,7 @@ def _window_of(found: Sequence[Any]) -> Element:
 def _window(column: Sequence[np.ndarray]) -> Dataset:
     """A dataset of the elements in a window."""
     if len({np.shape(x) for x in column}) == 1:
-        return _in_memory("Window", pipeline.stack(column))
+        return in_memory("Window", pipeline.stack(column))
     return _stepping("Window", lambda run: column, TensorSpec(None, column[0].dtype), len(column))
 
 
