@@ -41,7 +41,9 @@ def pytest_addoption(parser):
     parser.addoption("--plain-runner", action="store_true", help="run by `jax.jit` alone, without `tapejax.execution`")
     parser.addoption("--compiled", action="store_true", help="compile every operation at its first run")
     parser.addoption(
-        "--cheap", action="store_true", help="send each operation through XLA's cheap passes, and compare with `jax.jit`"
+        "--cheap",
+        action="store_true",
+        help="send each operation through XLA's cheap passes, and compare with `jax.jit`",
     )
     parser.addoption(
         "--tensorflow",

@@ -38,6 +38,7 @@ _COMPARES = frozenset(
     "argmax argmin ceil clamp cummax cummin eq eq_to floor ge gt is_finite le le_to lt lt_to max min ne nextafter reduce_max "
     "reduce_min round sign".split()
 )
+_barrier: Function = jax.lax.optimization_barrier
 _INLINED = {
     **dict.fromkeys(contents.JIT, "jaxpr"),
     **dict.fromkeys(("closed_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"),
@@ -53,7 +54,7 @@ def once(program: JaxProgram) -> Function:
 
         def step(eqn: Equation, inputs: Values) -> list[Any]:
             outs = zip(eqn.outvars, run_equation({}, eqn, inputs), strict=True)
-            return [jax.lax.optimization_barrier(y) if v in rounded else y for v, y in outs]
+            return [_barrier(y) if v in rounded else y for v, y in outs]
 
         return evaluate(flat, args, step)
 

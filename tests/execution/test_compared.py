@@ -32,7 +32,9 @@ COMPARED = {
     "min": lambda y: jnp.sum(jnp.sin(jnp.min(y, 1))),
     "norm": lambda y: jnp.sum(jnp.sin(jnp.linalg.norm(y, jnp.inf, axis=1))),
     "where": lambda y: jnp.sum(jnp.where(y == jnp.max(y, 1, keepdims=True), jnp.sin(y), 0.0)),
-    "reversed": lambda y: jnp.sum(jnp.where(y[:, ::-1] >= jnp.max(y[:, ::-1], 1, keepdims=True), jnp.sin(y[:, ::-1]), 0.0)),
+    "reversed": lambda y: jnp.sum(
+        jnp.where(y[:, ::-1] >= jnp.max(y[:, ::-1], 1, keepdims=True), jnp.sin(y[:, ::-1]), 0.0)
+    ),
     "distance": lambda y: jnp.sum(jnp.sqrt(jnp.max(y, 1, keepdims=True) - y + 1e-12)),
     "whole numbers": lambda y: jnp.sum(jnp.sqrt(y - jnp.floor(y) + 1e-12) + jnp.sin(y)),
     "in a call": lambda y: jnp.sum(jnp.sin(jax.jit(lambda y: jnp.max(y, 1))(y))),
