@@ -41,6 +41,11 @@ def pytest_addoption(parser):
     parser.addoption("--plain-runner", action="store_true", help="run by `jax.jit` alone, without `tapejax.execution`")
     parser.addoption("--compiled", action="store_true", help="compile every operation at its first run")
     parser.addoption(
+        "--cheap",
+        action="store_true",
+        help="send each operation through XLA's cheap passes, and compare with `jax.jit`",
+    )
+    parser.addoption(
         "--tensorflow",
         choices=["kept", "fresh", "keep"],
         default="kept",
@@ -57,9 +62,10 @@ if importlib.metadata.version("jaxlib").startswith("0.10."):  # a flag that is u
 def pytest_configure(config):
     os.environ["TAPEJAX_COMPILATION_CACHE"] = "off"  # nothing is left from one run to the next
     flags = os.environ.get("XLA_FLAGS", "")
-    if not config.getoption("optimized") and CHEAP not in flags:
+    optimized = config.getoption("optimized") or config.getoption("cheap")
+    if not optimized and CHEAP not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {CHEAP}"
-    if not config.getoption("optimized") and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    if not optimized and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         share_programs(config)
     if config.getoption("compiled"):
         os.environ["TAPEJAX_COMPILE"] = "always"
@@ -102,6 +108,16 @@ def import_tensorboard():
         import tensorboardX  # noqa: F401
 
         del sys.modules["torch"]
+
+
+@pytest.fixture(autouse=True)
+def cheap(request, monkeypatch):
+    """With ``--cheap``: every program goes through XLA's cheap passes, and its results are compared with those of `jax.jit`."""
+    if request.config.getoption("cheap"):
+        from tapejax.execution import shadow, trial
+
+        monkeypatch.setattr(trial, "interpreter", trial._refused)
+        monkeypatch.setattr(trial, "compare", shadow._compare_runs)
 
 
 @pytest.fixture
@@ -279,6 +295,12 @@ NOT_UNDER = {
         ],
         "NumPy converts the numbers, and warns": ["test_recognition.py::test_numbers_are_told_apart[32-bit]"],
     },
+    "cheap": {
+        "it looks at what NumPy evaluates": [
+            "test_interpreter.py::", "test_primitives.py::",
+            "test_trial.py::test_is_compiled_after_a_number_of_calls_that_depends_on_shapes_alone",
+        ],
+    },
     "plain_runner": {
         "a pullback that is not compiled reads what was donated": [
             "test_under_a_tape.py::test_as_without_a_tape[donated]", "test_plain_jax.py::test_donated_argument",
@@ -306,7 +328,7 @@ def pytest_collection_modifyitems(config, items):
         if item.path.stem in PROCESSES and item.path.stem not in wanted:
             item.add_marker(pytest.mark.processes)
     for setting, reasons in NOT_UNDER.items():
-        if config.getoption(setting) if setting == "plain_runner" else getattr(jax.config, setting):
+        if getattr(jax.config, setting) if setting.startswith("jax_") else config.getoption(setting):
             for reason, names in reasons.items():
                 mark = pytest.mark.skip(reason=f"{setting}: {reason}")
                 for item in items:

@@ -10,8 +10,8 @@ import pytest
 import tapejax
 
 PACKAGE = Path(tapejax.__file__).parent
-# The lines of a room, and of its largest file. They are there to ask "does this belong here?": a room may grow past its limit by a
-# twentieth before a test fails, so that one honest line never does.
+# The lines of a room, and of its largest file. They are there to ask "does this belong here?": a room may grow past its limit by
+# a twentieth before a test fails, so that one honest line never does.
 LIMITS = {
     "jaxprs": (1_400, 220),
     "tape": (1_700, 250),

@@ -36,7 +36,7 @@ from ..jaxprs.fence import (
     trace_context,
 )
 from ..jaxprs.types import Equation, Function, JaxProgram, Value, Values
-from . import convolutions
+from . import compared, convolutions
 
 # What compiling costs, in microseconds: for the program, and for each of its equations.
 COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
@@ -66,6 +66,7 @@ CHEAP = {
     "xla_backend_optimization_level": 0,
     "xla_cpu_parallel_codegen_split_count": 1,
     "xla_cpu_use_fusion_emitters": False,
+    "xla_disable_hlo_passes": compared.PASS,
 }
 # The bytes of more elements than this may be more than XLA can count, which ends the process.
 MOST_ELEMENTS = 1 << 58
@@ -112,7 +113,6 @@ class Trial:
         "_fn",
         "_jitted",
         "_quick",
-        "_cheap",
         "_plans",
         "_compiled_runs",
         "_decided",
@@ -124,7 +124,6 @@ class Trial:
         self._fn = fn
         self._jitted = jit(fn)
         self._quick = False  # whether convolutions have been replaced
-        self._cheap: Any = None
         self._plans: dict[Any, Plan] = {}
         self._compiled_runs = 0
         self._decided = False
@@ -134,7 +133,6 @@ class Trial:
     def forget(self) -> None:
         """Begins anew."""
         self._plans.clear()
-        self._cheap = None
 
     def __call__(self, *args: Any) -> Any:
         if self._decided or type(current_trace()) is not EvalTrace or not _plain():
@@ -159,7 +157,6 @@ class Trial:
         if self._compiled_runs > RUNS_TO_DECIDE * len(self._plans):
             self._decided = True
             self._plans.clear()
-            self._cheap = None
             if self._on_decided is not None:
                 self._on_decided(self._jitted)
         return self._jitted(*args)
@@ -174,19 +171,22 @@ class Trial:
         program = traced.jaxpr
         if not self._quick and convolutions.quick(program) is not program:
             self._quick, self._fn = True, convolutions.made_quick(self._fn)
-            self._jitted, self._cheap = jit(self._fn), None
+            self._jitted = jit(self._fn)
             return self._plan(args)
         if not enabled:
             return Plan(self._run_compiled)
         equations, runs, elements, by_numpy = _measure(program)
         budget = COMPILE + COMPILE_EQUATION * equations
+        tree = jax.tree.structure(traced.out_info)
         try:
             evaluate = interpreter(program, MOST_NUMBERS)
         except Unsupported:
             if program.effects or any([contents.contains(program, name) for name in LOOPS]) or _cheap_options is None:
                 return Plan(self._run_compiled)
-            return Plan(self._run_cheap, 1 + CHEAP_ELEMENT * elements, CHEAPER * budget)
-        avals, tree = program.out_avals, jax.tree.structure(traced.out_info)
+            cheap = jit(compared.once(program), compiler_options=_cheap_options)
+            run_cheap = functools.partial(self._run_cheap, cheap, tree)
+            return Plan(run_cheap, 1 + CHEAP_ELEMENT * elements, CHEAPER * budget)
+        avals = program.out_avals
         dtypes = [aval.dtype if isinstance(aval.dtype, np.dtype) else None for aval in program.in_avals]
 
         def run(args: Values) -> Any:
@@ -203,12 +203,10 @@ class Trial:
 
         return Plan(run, CALL + EQUATION * runs + ELEMENT * by_numpy, budget)
 
-    def _run_cheap(self, args: Values) -> Any:
+    def _run_cheap(self, cheap: Function, tree: Any, args: Values) -> Any:
         global _cheap_options
-        if self._cheap is None:
-            self._cheap = jit(self._fn, compiler_options=_cheap_options)
         try:
-            return self._cheap(*args)
+            return jax.tree.unflatten(tree, cheap(*args))
         except jax.errors.JaxRuntimeError as error:
             if "compile option" not in str(error):
                 raise

@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
+import jax
+
 from .types import Value
 
 
@@ -31,6 +33,19 @@ def clear() -> None:
         cache.clear()
     for forget in _clearing:
         forget()
+
+
+def recovered(error: RecursionError) -> bool:
+    """Whether `error` is what an interrupt left in JAX's caches, which are then cleared: the call may be made once more.
+
+    JAX notes that it is computing an entry of a cache. An interrupt may leave that note behind, and from then on JAX takes every
+    call that needs the entry for a recursive one.
+    """
+    if not str(error).startswith("Recursively calling"):
+        return False
+    clear()
+    jax.clear_caches()  # type: ignore[no-untyped-call]
+    return True
 
 
 class Cache(Generic[V]):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from ..jaxprs.cache import recovered
 from ..jaxprs.fence import ConcreteArray, EvalTrace, set_trace_key, set_trace_reference, trace_reference
 from ..jaxprs.types import Values
 from ..places import calls
@@ -34,9 +35,14 @@ def run(op: Op, inputs: Values) -> Any:
             given = None if given is None else op.arrays(inputs)
             break
     if outer is trace:
-        if given is None:
+        try:
+            if given is None:
+                return _call(op, inputs)
+            outputs = op.call(*given)
+        except RecursionError as error:
+            if not recovered(error):
+                raise
             return _call(op, inputs)
-        outputs = op.call(*given)
         return outputs if given is inputs else distinct(outputs, given)
     try:
         set_trace_reference(outer)
@@ -54,6 +60,10 @@ def run(op: Op, inputs: Values) -> Any:
         for recording in trace._recordings.active:
             recording.entries.append(entry)
         return outputs
+    except RecursionError as error:
+        if not recovered(error):
+            raise
+        return trace.note(op, inputs, _call(op, inputs))
     finally:
         try:
             set_trace_reference(trace)

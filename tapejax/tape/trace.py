@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from ..jaxprs import calls, contents, fence, lifting
-from ..jaxprs.cache import Cache, Once
+from ..jaxprs.cache import Cache, Once, recovered
 from ..jaxprs.dependence import carries_tangent
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Subfun, Value, Values
 from ..places import caller
@@ -48,6 +48,10 @@ class RecorderTrace(Recorder):
                 return self.note(op, inputs, op.call(*inputs))
             found = runner.current.run_program(op, inputs, self.recordings, program, op)
             return self.note(op, inputs, *found)
+        except RecursionError as error:
+            if not recovered(error):
+                raise
+            return self.note(op, inputs, op.call(*inputs))
         finally:
             try:
                 fence.set_trace_reference(before)

@@ -798,3 +798,69 @@ def test_what_a_call_stored_is_gone():
                     store.reset()
     for _ in range(2):
         np.testing.assert_array_equal(gradient(), expected)
+
+
+class Interrupted:
+    """A function that fails at its first call as JAX does where an interrupt has left a mark in its caches."""
+
+    def __init__(self, fn, message="Recursively calling <weakref to 'ClosedJaxpr'>"):
+        self.fn, self.message, self.calls = fn, message, 0
+
+    def __call__(self, *args):
+        self.calls += 1
+        if self.calls == 1:
+            raise RecursionError(self.message)
+        return self.fn(*args)
+
+
+def by_dispatch(fn, x):
+    return dispatch.run(operation.Op("sin", jnp.sin, fn), (x,))
+
+
+def by_interception(fn, x):
+    found = fence.current_trace()
+    return found.run(operation.Op("sin", jnp.sin, fn), (x,)) if type(found) is active.kind else fn(x)
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["in a block", "outside"])
+@pytest.mark.parametrize("door", [by_dispatch, by_interception])
+def test_after_an_interrupt_while_compiling_it_is_done_once_more(door, inside, monkeypatch):
+    """JAX would take the call for a recursive one until its caches are cleared."""
+    if door is by_interception and not inside:
+        pytest.skip("nothing is intercepted")
+    cleared = []
+    monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(True))
+    x, fn = jnp.array([1.0, 2.0]), Interrupted(jnp.sin)
+    if inside:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = door(fn, x)
+        np.testing.assert_allclose(tape.gradient(y, x), jnp.cos(x), rtol=1e-6)
+    else:
+        np.testing.assert_allclose(door(fn, x), jnp.sin(x), rtol=1e-6)
+    assert fn.calls == 2 and cleared == [True]
+    assert_works()
+
+
+def test_a_function_interrupted_while_it_was_compiled(monkeypatch):
+    from tapejax.tf.values import staging
+
+    v = tf.Variable(1.0)
+
+    @tf.function
+    def step(x):
+        return v.assign_add(x) * 1.0
+
+    assert step(1.0).numpy() == 2.0
+    monkeypatch.setattr(jax, "clear_caches", lambda: None)
+    run = staging.Compiled._run_plain
+    interrupted = Interrupted(run)
+    monkeypatch.setattr(staging.Compiled, "_run_plain", lambda *args: interrupted(*args))
+    assert step(1.0).numpy() == 3.0 and interrupted.calls == 2
+
+
+def test_a_recursion_of_the_users_is_an_error():
+    fn = Interrupted(jnp.sin, "maximum recursion depth exceeded")
+    with pytest.raises(RecursionError, match="maximum recursion"):
+        by_dispatch(fn, jnp.ones(2))
+    assert fn.calls == 1

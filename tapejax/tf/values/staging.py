@@ -22,6 +22,7 @@ import numpy as np
 
 from ...execution.recognition import forget
 from ...jaxprs import contents, lifting, prints
+from ...jaxprs.cache import recovered
 from ...jaxprs.dependence import Links, has_inexact_dtype
 from ...jaxprs.evaluate import evaluate, needed
 from ...jaxprs.fence import (
@@ -318,6 +319,14 @@ class Compiled:
         what is there now and with that kept from other threads; from then on always so. What asks Python for something is
         never run so, since that may wait for another thread.
         """
+        try:
+            return self._run(arrays)
+        except RecursionError as error:
+            if not recovered(error):
+                raise
+            return self._run(arrays)
+
+    def _run(self, arrays: Sequence[Array]) -> Sequence[Array]:
         trace = current_trace()
         if reading.plain(trace) and not self._contended:
             found = self._run_plain(self.op, arrays)

@@ -318,3 +318,25 @@ def test_ties_in_numpys_namespace(tf):
     """TensorFlow's is that of tf.maximum: whole to the first."""
     numpy = tf.experimental.numpy
     return [slopes(tf, function, [1.0, 2.0], [1.0, 3.0]) for function in (numpy.maximum, numpy.minimum)]
+
+
+@parity
+def test_the_largest_of_what_is_pooled_as_well(tf):
+    "A normalised image is pooled, and its maxima, minima and largest norms are taken, in a function: JAX's rules compare."
+    rng = np.random.RandomState(0)
+    x = tf.Variable(rng.randn(2, 6, 6, 3), dtype=tf.float32)
+    scale = tf.Variable(tf.constant([1.3, -0.7, 0.9]))
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            mean, variance = tf.nn.moments(x, [0, 1, 2])
+            y = (x - mean) * tf.math.rsqrt(variance + 1e-3) * scale - 0.2
+            largest = tf.reduce_max(y, [1, 2]), tf.reduce_min(y, [1, 2]), tf.norm(y, ord=np.inf, axis=1)
+            loss = tf.reduce_sum(tf.math.lgamma(tf.abs(y) + 0.5)) + tf.reduce_sum(
+                tf.sin(tf.nn.max_pool2d(y, 2, 2, "VALID"))
+            )
+            loss += sum(tf.reduce_sum(tf.sin(z)) for z in largest)
+        return loss, tape.gradient(loss, [x, scale])
+
+    return [step() for _ in range(3)]
