@@ -105,8 +105,8 @@ class Seen(GradientTape):
         parameter: str | None = None,
         replayable: bool = True,
     ) -> Any:
-        """`as_function`. `called`: names for arrays, by their identity; `parameter`: of the first parameter; `replayable`: whether
-        what was not recorded is looked for."""
+        """`as_function`. `called`: names for arrays, by their identity; `parameter`: that of the first parameter; `replayable`:
+        whether what was not recorded is looked for."""
         recording = self._usable()
         ends, starts = targets_of(target), sources_of(sources)
         found = [leaf.source(recording) for leaf in starts.leaves]
