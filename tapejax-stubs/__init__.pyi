@@ -530,6 +530,7 @@ from tapejax.linalg import tensordot as tensordot
 from tapejax import test as test
 def tile(input: TensorLike, multiples: IntsLike, name: str | None = None) -> tf.Tensor:
     """`input` repeated ``multiples[i]`` times along axis i."""
+from tapejax import tpu as tpu
 def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: builtins.bool = False, name: str | None = None) -> tf.Tensor:
     """The axes in the order `perm`, by default reversed.
 

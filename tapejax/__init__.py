@@ -92,3 +92,7 @@ __all__ = sorted(
     | set(_names.names_of("tf"))
     | {name for name, package in (_WHEN_ASKED | _OF_KERAS).items() if _installed(package)}
 )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

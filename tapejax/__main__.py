@@ -11,7 +11,7 @@ from importlib import metadata
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
-    argv, passed_on = _split(sys.argv[1:] if argv is None else argv)
+    argv, passed_on = _split((sys.argv[1:] if argv is None else argv) or ["--help"])
     parser = argparse.ArgumentParser("python -m tapejax", description="TensorFlow's GradientTape for JAX.")
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(metavar="COMMAND", required=True)

@@ -1,12 +1,20 @@
 """Made by .ci/stubs of the live namespace."""
 
 from typing import Any
+import jax
 import tapejax as tf
+from tapejax.tf.values.types import Ignored
 
 from tapejax.tf.ops.config import LogicalDevice as LogicalDevice
 from tapejax.tf.ops.config import LogicalDeviceConfiguration as LogicalDeviceConfiguration
 from tapejax.tf.ops.config import PhysicalDevice as PhysicalDevice
 from tapejax.config import experimental as experimental
+def experimental_connect_to_cluster(cluster_spec_or_resolver: Any, **options: Ignored) -> None:
+    """Does nothing, since JAX is connected to the TPUs of a `TPUClusterResolver`.
+
+    Raises:
+      ValueError: something else is given: for more than one process use ``jax.distributed.initialize``.
+    """
 def experimental_functions_run_eagerly() -> bool:
     """Whether `run_functions_eagerly` is in force."""
 def experimental_run_functions_eagerly(run_eagerly: object) -> None:

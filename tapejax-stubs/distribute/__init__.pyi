@@ -9,6 +9,9 @@ from tapejax.tf.ops.distribute import OneDeviceStrategy as OneDeviceStrategy
 from tapejax.tf.ops.distribute import ReduceOp as ReduceOp
 from tapejax.tf.ops.distribute import ReplicaContext as ReplicaContext
 from tapejax.tf.ops.distribute import Strategy as Strategy
+from tapejax.tf.ops.tpu import TPUStrategy as TPUStrategy
+from tapejax.distribute import cluster_resolver as cluster_resolver
+from tapejax.distribute import experimental as experimental
 def get_replica_context() -> Any:
     """The context of the only replica."""
 def get_strategy() -> Any:

@@ -108,6 +108,7 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.sparse": "SparseTensor",
         ".tools.seeing.source": "code",
     },
+    "tf.audio": {"ops.audio": "decode_wav encode_wav"},
     "tf.autodiff": {".tape.accumulator": "ForwardAccumulator", ".tape.gradient_tape": "GradientTape"},
     "tf.autograph": {"ops.graph": "set_verbosity trace"},
     "tf.autograph.experimental": {"ops.graph": "do_not_convert set_loop_options"},
@@ -137,6 +138,7 @@ _LATER: dict[str, dict[str, str]] = {
             get_soft_device_placement get_visible_devices list_logical_devices list_physical_devices
             set_logical_device_configuration set_soft_device_placement set_visible_devices
             """,
+        "ops.tpu": "experimental_connect_to_cluster",
     },
     "tf.config.experimental": {
         "ops.config": """
@@ -164,8 +166,11 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.distribute": """
             InputContext MirroredStrategy OneDeviceStrategy ReduceOp ReplicaContext Strategy get_replica_context get_strategy
             has_strategy
-            """
+            """,
+        "ops.tpu": "TPUStrategy",
     },
+    "tf.distribute.cluster_resolver": {"ops.tpu": "TPUClusterResolver"},
+    "tf.distribute.experimental": {"ops.tpu": "TPUStrategy"},
     "tf.dtypes": {"ops.array": "cast complex saturate_cast"},
     "tf.experimental": {"programs.optional": "Optional"},
     "tf.experimental.numpy": {
@@ -253,6 +258,7 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.testcase": "TestCase main",
     },
     "tf.version": {"ops.config": "COMPILER_VERSION GIT_VERSION VERSION"},
+    "tf.tpu.experimental": {"ops.tpu": "initialize_tpu_system shutdown_tpu_system"},
     "tf.types.experimental": {
         "programs.function": "ConcreteFunction GenericFunction=Function PolymorphicFunction=Function",
         "ops.graph": "TensorLike",

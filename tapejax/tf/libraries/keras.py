@@ -38,7 +38,7 @@ from ..values.errors import extra_missing
 from ..values.names import name_scope
 from ..values.tensor import Tensor
 from . import adapters as libraries
-from . import keras_adapter, keras_trainer
+from . import keras_adapter, keras_data, keras_export, keras_trainer
 from .keras_adapter import tensors_in, visible
 
 NAME = "tapejax.keras"  # under which programs import it
@@ -211,6 +211,13 @@ class _TensorFlow:
 
     compat = property(lambda self: types.SimpleNamespace(v1=self))
 
+    @property
+    def data(self) -> Any:
+        try:
+            return libraries.package.data
+        except ImportError:  # without Grain nothing is a dataset
+            return types.SimpleNamespace(Dataset=_TensorFlow)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(libraries.package, name)
 
@@ -241,6 +248,9 @@ def _instead_of_tensorflow() -> None:
     for name, found in (
         ("legacy.backend", tensorflow),  # tf.keras.backend.mean and the like
         ("legacy.layers", tensorflow),
+        ("layers.preprocessing.discretization", tensorflow),
+        ("layers.preprocessing.feature_space", tensorflow),
+        ("layers.preprocessing.normalization", tensorflow),
         ("utils.rng_utils", types.SimpleNamespace(available=True, random=libraries.package.random)),
         ("saving.serialization_lib", types.SimpleNamespace(available=False)),
     ):
@@ -296,7 +306,8 @@ class _Mirror(types.ModuleType):
         return found
 
     def __dir__(self) -> list[str]:
-        return sorted({*dir(self._real), *dir(self._also), *(name for name in vars(self) if not name.startswith("_"))})
+        names = {*dir(self._real), *dir(self._also), *vars(self)}
+        return sorted(name for name in names if not name.startswith("_"))
 
 
 _functions: dict[int, Callable] = {}
@@ -346,6 +357,8 @@ def _fill(names: dict[str, Any]) -> _Mirror:
         _open_name_scopes()
         _share_functions()
         keras_trainer.install()
+        keras_data.install()
+        keras_export.install()
         keras_adapter.returns_tensors = True
     mirror = _Mirror(NAME, real)
     for name, found in list(vars(real).items()):

@@ -17,6 +17,7 @@ from . import image as _image
 from .table import accepting, host, renamed, static
 
 Picture: TypeAlias = Any  # an image of Pillow's, which need not be installed
+_GREY = np.array([9797, 19234, 3737])  # as libpng, which TensorFlow has, weights colours; Pillow rounds
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 
@@ -45,6 +46,8 @@ def _pixels(picture: Picture, channels: IntLike, dtype: DTypeLike) -> np.ndarray
         raise ValueError(f"channels must be 0, 1, 3 or 4, got {channels!r}")
     if picture.mode == "I;16" and count in (0, 1):
         pixels = np.asarray(picture)
+    elif count == 1 and picture.format == "PNG" and picture.mode in ("RGB", "RGBA", "P"):
+        pixels = (np.asarray(picture.convert("RGB")) @ _GREY >> 15).astype(np.uint8)
     else:
         plain = {"1": "L", "P": "RGB", "CMYK": "RGB", "YCbCr": "RGB"}.get(picture.mode, picture.mode)
         pixels = np.asarray(picture.convert(_MODES.get(count, plain)))
@@ -79,6 +82,11 @@ def decode_image(contents, channels=None, dtype="uint8", name=None, expand_anima
         return _converted(_pixels(picture, channels, dtype), dtype)
     frames = _frames(picture)
     return _converted(frames if expand_animations else frames[0], dtype)
+
+
+def pixels_of(contents: bytes, channels: int) -> np.ndarray:
+    """The pixels of an image, or of the first frame of several, in NumPy: uint8, (height, width, channels)."""
+    return _pixels(_opened(contents), channels, "uint8")
 
 
 def _frames(picture: Picture) -> np.ndarray:

@@ -173,6 +173,19 @@ def _resize(x, size, method, antialias):
     return jnp.einsum("...hwc,hi,wj->...ijc", x, by_rows, by_columns, precision="highest")
 
 
+def resized(x: np.ndarray, size: Sequence[int], method: str) -> np.ndarray:
+    """What `resize` computes of one image, by NumPy: for images from files, which each have a size of their own."""
+    if method == "nearest":
+        for axis, new in enumerate(size):
+            x = x.take(((np.arange(new) + 0.5) * (x.shape[axis] / new)).astype(int), axis)
+        return x
+    x = np.asarray(x, np.float32)
+    if tuple(size) == x.shape[:2] and method not in ("gaussian", "mitchellcubic"):
+        return x
+    by_rows, by_columns = _matrices(x.shape, size, method, False)
+    return by_columns.T @ (by_rows.T @ x.reshape(len(x), -1)).reshape(len(by_rows.T), *x.shape[1:])
+
+
 def _matrices(shape, size, method, antialias):
     """How much of each old row goes into each new one, and of each old column."""
     pairs = zip(shape[-3:-1], size, strict=True)
@@ -248,11 +261,15 @@ def resize_with_pad(image: TensorLike, target_height, target_width, method="bili
     array = _image(image, 3, 4)
     target = int(whole(target_height)), int(whole(target_width))
     _require(min(target) > 0, f"target_height and target_width must be > 0, got {target}")
-    ratio = max(np.float64(there) / wanted for wanted, there in zip(target, array.shape[-3:-1], strict=True))
-    exact = [there / ratio for there in array.shape[-3:-1]]
-    resized = resize(array, [int(n) for n in exact], method, antialias=antialias)
-    spare = [max(int((wanted - n) / 2), 0) for wanted, n in zip(target, exact, strict=True)]
-    return pad_to_bounding_box(resized, spare[0], spare[1], *target)
+    sizes, spare = sizes_with_pad(array.shape[-3:-1], target)
+    return pad_to_bounding_box(resize(array, sizes, method, antialias=antialias), spare[0], spare[1], *target)
+
+
+def sizes_with_pad(sizes: Sequence[int], target: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The largest sizes of the same proportions within the target's, and what is to be added before them."""
+    ratio = max(np.float64(size) / wanted for size, wanted in zip(sizes, target, strict=True))
+    spare = [max(int((wanted - size / ratio) / 2), 0) for size, wanted in zip(sizes, target, strict=True)]
+    return [int(size / ratio) for size in sizes], spare
 
 
 def central_crop(image: TensorLike, central_fraction: FloatLike) -> Tensor:

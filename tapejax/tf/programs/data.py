@@ -25,7 +25,7 @@ from ..ops.random import state as _random_state
 from ..ops.table import accepting, host, whole, wide
 from ..values import nest, reading
 from ..values.dtypes import as_dtype, as_shape, narrowed, requested
-from ..values.errors import DTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
+from ..values.errors import InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..values.missing import missing
 from ..values.tensor import Tensor, is_array_like, raw
 from ..values.types import DTypeLike, Ignored, IntLike, Nest, ShapeLike, TensorLike
@@ -50,6 +50,8 @@ from .pipeline import (
     tracing_here,
 )
 from .signatures import Spec, TensorSpec
+from .texts import STRING, Text, Texts, shown
+from .texts import rows_of as texts_of
 
 __all__ = [
     "AUTOTUNE",
@@ -99,6 +101,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     Functions (`map`, `filter` ...) are Python: they run for each element, on tensors whose values are known. Decorate one with
     `tf.function` to have it compiled. What comes out of an iterator is a constant to every tape.
     """
+
+    _batch_size: int
 
     # `stage` makes the stages of one pass; `spec` is the element's, or a function that finds it; `python` says whether
     # functions of the user's run in it; `rows` is what it is where that is in memory.
@@ -157,7 +161,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     def from_tensor_slices(tensors: Nest, name: str | None = None) -> Dataset:
         """A dataset of the rows of `tensors`: a tensor, array or list, or a tuple or dict of these, of as many rows each.
 
-        Texts (names of files) may be among them, and reach functions as `Text`; they cannot be batched.
+        Texts (names of files) may be among them, and reach functions as Python's strings (`texts.Text`, a batch of them as
+        `texts.Texts`).
 
         Raises:
           ValueError: one is a scalar, they have different numbers of rows, or there are none.
@@ -169,12 +174,12 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         counts = sorted({len(x) for x in flat})
         if len(counts) > 1:
             raise ValueError(f"Dimensions {' and '.join(map(str, counts))} are not compatible: give each as many rows")
-        return _in_memory("TensorSlice", columns)
+        return in_memory("TensorSlice", columns)
 
     @staticmethod
     def from_tensors(tensors: Nest, name: str | None = None) -> Dataset:
         """A dataset of one element, `tensors`: a tensor, array or list, or a tuple or dict of these."""
-        return _in_memory("Tensor", nest.map_structure(lambda x: x[None], _not_empty(tensors)))
+        return in_memory("Tensor", nest.map_structure(lambda x: x[None], _not_empty(tensors)))
 
     @staticmethod
     @accepting("name")
@@ -209,7 +214,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             numbers = pipeline.Progression(range(*given), dtype)
         except OverflowError as error:
             raise ValueError(f"Dataset.range{tuple(given)}: the numbers and their count must fit int64") from error
-        return _in_memory("Range", numbers)
+        return in_memory("Range", numbers)
 
     @staticmethod
     @accepting("name")
@@ -281,7 +286,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
         parts: list[Dataset] = _datasets([structure] if isinstance(structure, list) else nest.flatten(structure), "zip")
         if all(x._rows is not None and x._rows.plain for x in parts) and len({x._count for x in parts}) == 1:
-            return _in_memory("Zip", map_leaves(lambda x: x._rows.columns, structure))
+            return in_memory("Zip", map_leaves(lambda x: x._rows.columns, structure))
         finite = [x._count for x in parts if x._count != INFINITE_CARDINALITY]
 
         def steps(run: Pass) -> Iteration[Element]:
@@ -453,8 +458,6 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """
         size, drop, rows = _size(batch_size, "batch_size"), bool(drop_remainder), self._rows
         first = size if drop else None
-        if rows is not None and any(x.dtype == object for x in nest.flatten(rows.columns)):
-            raise DTypeError("strings cannot be batched, JAX's arrays hold numbers only: map them to tensors first")
 
         def stage(run: Pass) -> grain.IterDataset:
             if rows is not None:
@@ -462,7 +465,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             return self._stage(run).batch(size, drop_remainder=drop, batch_fn=pipeline.stacked)
 
         spec = self._leaves(lambda x: TensorSpec([first, *x.shape], x.dtype))
-        return self._then("Batch", stage, self._batches(size, drop), spec)
+        made = self._then("Batch", stage, self._batches(size, drop), spec)
+        made._batch_size = size  # by which Keras tells batches
+        return made
 
     def _batches(self, size: int, drop: bool) -> int:
         return self._count if self._count < 0 else self._count // size if drop else -(-self._count // size)
@@ -801,11 +806,28 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     __str__ = __repr__
 
 
-def _in_memory(kind: str, columns: Element) -> Dataset:
+def in_memory(kind: str, columns: Element) -> Dataset:
+    """A dataset of the rows of arrays, or of what can be indexed like them."""
     count = len(nest.flatten(columns)[0])
     rows = Rows(columns, lambda run: range(count))
-    spec = nest.map_structure(lambda x: TextSpec() if x.dtype == object else TensorSpec(x.shape[1:], x.dtype), columns)
+    spec = nest.map_structure(_spec_of_rows, columns)
     return Dataset(kind, lambda run: Steps(lambda: rows.elements(run)), spec, count, rows=rows)
+
+
+def _spec_of_rows(x: np.ndarray) -> TensorSpec:
+    return TensorSpec(x.shape[1:], STRING if x.dtype == object else x.dtype)
+
+
+def loaded(files: Dataset, load: Callable[[Text], np.ndarray | Text], spec: TensorSpec) -> Dataset:
+    """The elements of `files` with ``load(name)``, of that `spec`, in the place of a file's name: the element itself, or the
+    first part of a pair."""
+    pairs = isinstance(files.element_spec, tuple)
+
+    def one(element: Element) -> Element:
+        return (load(element[0]), element[1]) if pairs else load(element)
+
+    stage = lambda run: files._stage(run).map(one)  # noqa: E731
+    return files._then("Map", stage, spec=(spec, files.element_spec[1]) if pairs else spec, python=True)
 
 
 def _stepping(
@@ -826,7 +848,7 @@ def _window_of(found: Sequence[Any]) -> Element:
 def _window(column: Sequence[np.ndarray]) -> Dataset:
     """A dataset of the elements in a window."""
     if len({np.shape(x) for x in column}) == 1:
-        return _in_memory("Window", np.stack(column))
+        return in_memory("Window", pipeline.stack(column))
     return _stepping("Window", lambda run: column, TensorSpec(None, column[0].dtype), len(column))
 
 
@@ -856,12 +878,13 @@ def _caller(fn: Callable, argument: str, check: Callable[[Element], Any] = lambd
     return of_pass
 
 
-def _leaf(x: TensorLike | Dataset | None) -> np.ndarray | Dataset:
+def _leaf(x: TensorLike | Text | Dataset | None) -> np.ndarray | Text | Dataset:
     if isinstance(x, Dataset):
         return x
     if x is None:
         raise TypeError("a function of a tf.data.Dataset returned None: it must return tensors, or a structure of them")
-    return np.asarray(raw(x))
+    texts = texts_of(x)
+    return np.asarray(raw(x)) if texts is None else texts
 
 
 def _require_tensor(x: TensorLike | Dataset | None) -> Tensor:
@@ -870,8 +893,10 @@ def _require_tensor(x: TensorLike | Dataset | None) -> Tensor:
     return Tensor(raw(x))
 
 
-def _spec_of(x: np.ndarray | Dataset) -> Spec:
-    return DatasetSpec(x.element_spec) if isinstance(x, Dataset) else TensorSpec(x.shape, x.dtype)
+def _spec_of(x: np.ndarray | Text | Dataset) -> Spec:
+    if isinstance(x, Dataset):
+        return DatasetSpec(x.element_spec)
+    return TensorSpec(np.shape(x), STRING if isinstance(x, Text) or x.dtype == object else x.dtype)
 
 
 def _truth(value: object) -> bool:
@@ -931,27 +956,8 @@ def _not_empty(tensors: Nest) -> Element:
 
 def _column(value: TensorLike) -> np.ndarray:
     """`own_array`; texts are an array of objects, whose rows are no arrays."""
-    texts = np.asarray(value, object) if isinstance(value, (str, list, tuple, np.ndarray)) else None
-    if texts is None or not texts.size or not all(isinstance(x, (str, bytes)) for x in texts.flat):
-        return own_array(value)
-    return np.asarray(np.frompyfunc(lambda x: Text(x.decode() if isinstance(x, bytes) else x), 1, 1)(texts), object)
-
-
-class Text(str):
-    """A text among the elements of a dataset, a file's name, say: Python's, since JAX's arrays hold numbers only."""
-
-    def numpy(self) -> bytes:
-        """The bytes, which a tensor of TensorFlow's would give."""
-        return self.encode()
-
-
-class TextSpec:
-    """What `Dataset.element_spec` says of a text."""
-
-    shape, dtype = as_shape(()), as_dtype("string")
-
-    def __repr__(self) -> str:
-        return "TextSpec()"
+    texts = texts_of(value)
+    return own_array(value) if texts is None else np.asarray(texts, object)
 
 
 def _agree(one: Element, other: Element) -> bool:
@@ -982,6 +988,8 @@ def _filled(spec: TensorSpec, size: int) -> TensorSpec:
 
 def _padding(value: TensorLike | None, spec: TensorSpec) -> np.ndarray:
     """What an element is filled up with."""
+    if spec.dtype == STRING:
+        return np.asarray(Text("") if value is None else texts_of(value), object)
     dtype = narrowed(np.dtype(spec.dtype.as_numpy_dtype))
     found = np.zeros((), dtype) if value is None else np.asarray(raw(value))
     if found.ndim or found.dtype != dtype:
@@ -1028,6 +1036,8 @@ def _fitting(element: Nest, spec: Spec) -> Element:
     """What a generator yielded, as an element of that `spec`."""
     if isinstance(spec, TensorSpec):
         try:
+            if spec.dtype == STRING and (texts := texts_of(element)) is not None:
+                return texts
             found = np.array(element.numpy() if is_array_like(element) else element, requested(spec.dtype))
         except (TypeError, ValueError) as error:
             text = f"`generator` yielded {element!r}, no {spec.dtype.name} tensor: {error}"
@@ -1139,7 +1149,12 @@ class NumpyIterator(Iterator):
     """Gives the elements of a `Dataset` as NumPy arrays."""
 
     def __next__(self) -> Nest:
-        own = lambda x: NumpyIterator(x) if isinstance(x, Dataset) else np.array(x)[()]  # noqa: E731
+        def own(x: Any) -> Any:
+            shown_x = shown(x)
+            if isinstance(shown_x, (Text, Texts)):
+                return shown_x.numpy()
+            return NumpyIterator(x) if isinstance(x, Dataset) else np.array(x)[()]
+
         return nest.map_structure(own, self._next())
 
 
@@ -1191,3 +1206,7 @@ class _Experimental:
 
 experimental = _Experimental()
 __getattr__ = missing("tf.data")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

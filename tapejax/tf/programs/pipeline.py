@@ -35,6 +35,7 @@ from ..values.errors import DataLossError, InvalidArgumentError, extra_missing
 from ..values.staging import tracing
 from ..values.tensor import Tensor, raw
 from ..values.types import IntLike, Number, TensorLike
+from .texts import Text, shown
 
 try:
     import grain
@@ -82,10 +83,14 @@ _place = jax.jit(lambda *arrays: arrays)
 def tensors(element: Element) -> Element:
     """An element with Tensors, for the user."""
     leaves = nest.flatten(element)
-    if not all(hasattr(x, "dtype") for x in leaves):  # windows are datasets
-        return nest.map_structure(lambda x: Tensor(_place(x)[0]) if hasattr(x, "dtype") else x, element)
+    if not all(map(_is_numeric, leaves)):  # windows are datasets, and there are texts
+        return nest.map_structure(lambda x: Tensor(_place(x)[0]) if _is_numeric(x) else shown(x), element)
     found = map(Tensor, _place(*leaves))
     return tuple(found) if _is_flat(element, leaves) else nest.packed(element, found)
+
+
+def _is_numeric(x: Any) -> bool:
+    return hasattr(x, "dtype") and x.dtype != object
 
 
 def _is_flat(element: Element, leaves: Sequence[Any]) -> bool:
@@ -95,7 +100,7 @@ def _is_flat(element: Element, leaves: Sequence[Any]) -> bool:
 
 def stacked(elements: Sequence[Element]) -> Element:
     """A batch of elements."""
-    return by_column(_stack, elements)
+    return by_column(stack, elements)
 
 
 def by_column(make: Callable[[Sequence[np.ndarray]], Any], elements: Sequence[Element]) -> Element:
@@ -103,7 +108,9 @@ def by_column(make: Callable[[Sequence[np.ndarray]], Any], elements: Sequence[El
     return nest.packed(elements[0], map(make, zip(*map(nest.flatten, elements), strict=True)))
 
 
-def _stack(column: Sequence[np.ndarray]) -> np.ndarray:
+def stack(column: Sequence[np.ndarray]) -> np.ndarray:
+    if isinstance(column[0], Text):
+        return np.asarray(column, object)
     try:
         return np.stack(column)
     except ValueError:
@@ -425,6 +432,8 @@ def unique(coming: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 def padded(column: Sequence[np.ndarray], wanted: Sequence[int | None], value: Number) -> np.ndarray:
     """A batch of arrays filled up with `value` to a shape; where a size in it is None, to the largest."""
+    if isinstance(column[0], Text):
+        return stack(column)
     if len(wanted) != np.ndim(column[0]):
         raise ValueError(
             f"the padded shape {tuple(wanted)} does not have the rank of the elements, {np.ndim(column[0])}"

@@ -49,6 +49,11 @@ from .signatures import Argument, Arguments, Keywords, Spec, TensorSpec, cast, d
 
 __all__ = ["SaveOptions", "contains_saved_model", "load", "save"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 logger = logging.getLogger("tapejax")
 
 MANIFEST = "saved_model.json"

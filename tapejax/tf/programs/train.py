@@ -52,6 +52,11 @@ __all__ = [
 
 __getattr__ = missing("tf.train")
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 logger = logging.getLogger("tapejax")
 
 FORMAT = Format("tapejax.checkpoint", 1, "checkpoint", DataLossError, "tapejax.train", "Use another one")

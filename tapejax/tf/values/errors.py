@@ -168,6 +168,15 @@ class NarrowingWarning(UserWarning):
     """A 64-bit type became a 32-bit type because ``jax_enable_x64`` is off."""
 
 
+__all__ = [
+    name for name, x in vars().items() if isinstance(x, int) or (isinstance(x, type) and issubclass(x, Exception))
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # JAX raises TypeError or ValueError for shapes that do not fit, TensorFlow InvalidArgumentError.
 _ABOUT_SHAPES = ("shape", "broadcast", "dimension")
 

@@ -18,6 +18,13 @@ from .dtypes import TensorShape
 from .tensor import Tensor, Variable
 from .types import Nest
 
+__all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _LEAVES = (str, bytes, bytearray, TensorShape, Tensor, Variable)
 _PLAIN_LEAVES = frozenset((Tensor, Variable, float, int, bool, str, type(None)))
 _NESTS = (Sequence, Mapping, collections.abc.MappingView)

@@ -37,7 +37,7 @@ from typing import Any
 
 import tapejax
 
-from ...tf.values.missing import missing
+from ...tf.values.missing import MISSING, missing
 from ..seeing.tables import in_columns
 from . import imports, notebook
 
@@ -158,6 +158,10 @@ def _found(path: str) -> tuple[str, str | None, Any]:
             return "missing", str(error).partition(": use ")[2] or None, None
         except (ImportError, RuntimeError) as error:  # Keras is not installed, or was loaded with another backend
             return "unchecked", str(error), None
+    if path in MISSING:  # Keras has it
+        return "missing", MISSING[path], None
+    if (reason := vars(found).get("_tapejax_unchecked") if isinstance(found, type) else None) is not None:
+        return "unchecked", reason, found
     return "supported", None, found
 
 

@@ -70,22 +70,30 @@ def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
     folder = Path(folder)
     python_import, python_import_module = builtins.__import__, importlib.import_module
 
-    def of_the_program(caller: Mapping[str, Any]) -> bool:
-        file, name = caller.get("__file__"), caller.get("__name__")
-        if isinstance(file, str):
-            return not is_installed(file, folder)
-        # Code without a file was typed in, or made by exec: the program's. Or it is Python's frozen import system, in
-        # whose name compiled modules import.
-        return not isinstance(name, str) or name.partition(".")[0] not in sys.stdlib_module_names
+    def of_the_program(caller: Mapping[str, Any], frame: types.FrameType | None) -> bool:
+        """Whether code with the globals `caller`, which runs in `frame`, is the program's."""
+        if _is_pythons(caller) and not _is_generated(frame):
+            return False  # Python's frozen import system, too, in whose name compiled modules import
+        while frame is not None:
+            file = caller.get("__file__") or getattr(caller.get("__spec__"), "origin", None)
+            if isinstance(file, str) and not _is_pythons(caller):
+                return not is_installed(file, folder)
+            if caller.get("__name__") == "__main__":  # typed in
+                return True
+            frame = frame.f_back  # made by exec, or Python's (timeit, code): it is the code of whoever called that
+            caller = frame.f_globals if frame is not None else {}
+        return True
 
     # Not a keyword more than Python's own __import__ has: programs call it, too.
     def __import__(name, globals=None, locals=None, fromlist=(), level=0):  # noqa: N807
-        if level == 0 and _is_ours(name) and of_the_program(sys._getframe(1).f_globals if globals is None else globals):
+        frame = sys._getframe(1)
+        if level == 0 and _is_ours(name) and of_the_program(frame.f_globals if globals is None else globals, frame):
             return _import(name, fromlist or ())
         return python_import(name, globals, locals, fromlist, level)
 
     def import_module(name, package=None):
-        if _is_ours(name) and of_the_program(sys._getframe(1).f_globals):
+        frame = sys._getframe(1)
+        if _is_ours(name) and of_the_program(frame.f_globals, frame):
             return _import(name, ("*",))
         return python_import_module(name, package)
 
@@ -98,6 +106,17 @@ def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
         replaced(vars(tapejax.version), VERSION=version, GIT_VERSION=f"v{version}"),
     ):
         yield
+
+
+def _is_pythons(namespace: Mapping[str, Any]) -> bool:
+    return str(namespace.get("__name__")).partition(".")[0] in sys.stdlib_module_names
+
+
+def _is_generated(frame: types.FrameType | None) -> bool:
+    """Whether the code was made by exec, and lies in no file."""
+    return (
+        frame is not None and frame.f_code.co_filename.startswith("<") and not is_library(frame.f_code.co_filename, [])
+    )
 
 
 def _is_ours(name: str) -> bool:

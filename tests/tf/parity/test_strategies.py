@@ -77,4 +77,40 @@ def test_several_devices_say_what_to_use():
     with pytest.raises(ValueError, match=r"jax\.sharding"):
         tapejax.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])
     with pytest.raises(AttributeError, match=r"jax\.sharding"):
-        _ = tapejax.distribute.TPUStrategy
+        _ = tapejax.distribute.MultiWorkerMirroredStrategy
+
+
+@parity
+def test_a_tpu_if_there_is_one(tf):
+    """What notebooks for accelerators begin with, and what it ends in where there is none."""
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver()
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+        strategy = tf.distribute.TPUStrategy(resolver)
+    except ValueError:
+        strategy = tf.distribute.get_strategy()
+    asked = (
+        tf.distribute.cluster_resolver.TPUClusterResolver,
+        tf.distribute.cluster_resolver.TPUClusterResolver.connect,
+        tf.tpu.experimental.initialize_tpu_system,
+        tf.tpu.experimental.shutdown_tpu_system,
+        tf.distribute.TPUStrategy,
+        tf.distribute.experimental.TPUStrategy,
+        lambda: tf.config.experimental_connect_to_cluster(None),
+    )
+    return strategy.num_replicas_in_sync, [error_of(each) for each in asked]
+
+
+def test_where_there_is_a_tpu(monkeypatch):
+    tf = tapejax
+    monkeypatch.setattr("tapejax.tf.ops.config._devices", lambda kind: tapejax.tf.ops.config.jax.devices("cpu"))
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect()
+    tf.config.experimental_connect_to_cluster(resolver)
+    tf.tpu.experimental.initialize_tpu_system(resolver)
+    strategy = tf.distribute.TPUStrategy(resolver)
+    assert isinstance(strategy, tf.distribute.MirroredStrategy)
+    assert resolver.master() == "local" and resolver.num_accelerators()["TPU"] >= 1
+    with strategy.scope():
+        v = tf.Variable(2.0)
+    assert strategy.reduce("SUM", strategy.run(lambda: v * 3.0), axis=None).numpy() == 6

@@ -383,7 +383,7 @@ def test_a_missing_file_or_a_folder(capsys, tmp_path):
     assert "Is a directory" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["run"], [], ["walk"]])
+@pytest.mark.parametrize("arguments", [["run"], ["walk"]])
 def test_wrong_arguments_give_the_usage(capsys, arguments):
     with pytest.raises(SystemExit) as exit:
         main(arguments)
@@ -396,6 +396,7 @@ def test_wrong_arguments_give_the_usage(capsys, arguments):
     [
         (["--version"], "tapejax "),
         (["--help"], "run a program"),
+        ([], "run a program"),
         (["run", "--help"], "PROGRAM.py [ARGUMENT ...]"),
         (["check", "--help"], "without running"),
     ],

@@ -116,6 +116,44 @@ def test_the_users_own_modules_are_his(tmp_path):
     assert "got tapejax" in printed(RUN, tmp_path / "other", ["-m", "tapejax", "run"], paths=[editable])
 
 
+GENERATES = """
+import importlib, types
+
+made = types.ModuleType("962faca2")  # as a library makes modules of the operations that it loads: no file, no name of its own
+exec('''
+try:
+    import tensorflow
+    GOT = tensorflow.__name__
+except ImportError:
+    GOT = None
+def later():
+    import tensorflow
+''', vars(made))
+"""
+ASKS = """
+import code, timeit, types
+import somelib
+
+mine = types.ModuleType("5b1f00")
+exec("import tensorflow; GOT = tensorflow.__name__", vars(mine))
+names = {}
+exec("import tensorflow as tf", names)
+print("library", somelib.made.GOT, "program", mine.GOT, names["tf"].__name__)
+print(timeit.timeit("assert tf.__name__ == 'tapejax'", setup="import tensorflow as tf", number=1) > 0)
+code.InteractiveInterpreter().runcode(compile("import tensorflow; print('typed', tensorflow.__name__)", "<console>", "exec"))
+"""
+
+
+def test_generated_code_is_that_of_whoever_runs_it(tmp_path):
+    library = installed(tmp_path / "libraries")
+    (library / "somelib" / "__init__.py").write_text(GENERATES)
+    (library / "tensorflow").mkdir()
+    (library / "tensorflow" / "__init__.py").write_text("")
+    (library / "some_lib-1.0.dist-info" / "RECORD").write_text("somelib/__init__.py,,\ntensorflow/__init__.py,,\n")
+    out = printed(ASKS, tmp_path / "program", ["-m", "tapejax", "run"], paths=[library])
+    assert out == "library tensorflow program tapejax tapejax\nTrue\ntyped tapejax\n"
+
+
 # ---- the rule itself ----
 
 

@@ -1,0 +1,86 @@
+"""A TPU if there is one: programs ask for it first, and take another strategy where the answer is an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..values.types import Ignored
+from . import config
+from .distribute import MirroredStrategy
+
+
+def _require_tpu() -> None:
+    if not config.list_physical_devices("TPU"):
+        raise ValueError("Please provide a TPU Name to connect to: JAX finds no TPU here, take another strategy")
+
+
+class TPUClusterResolver:
+    """The TPUs that JAX finds on this machine.
+
+    Raises:
+      ValueError: there is none.
+
+    >>> import tapejax as tf
+    >>> try:
+    ...     resolver = tf.distribute.cluster_resolver.TPUClusterResolver()
+    ... except ValueError:
+    ...     strategy = tf.distribute.get_strategy()
+    >>> strategy.num_replicas_in_sync
+    1
+    """
+
+    def __init__(self, tpu: str | None = None, zone: Ignored = None, project: Ignored = None, **options: Ignored):
+        _require_tpu()
+        self._tpu = tpu or "local"
+
+    @classmethod
+    def connect(cls, tpu: str | None = None, zone: Ignored = None, project: Ignored = None) -> TPUClusterResolver:
+        """``TPUClusterResolver(tpu)``: JAX is connected already."""
+        return cls(tpu)
+
+    def master(self) -> str:
+        """The name of the TPU, as it was given."""
+        return self._tpu
+
+    get_master = master
+
+    def num_accelerators(self, *args: Ignored, **options: Ignored) -> dict[str, int]:
+        """The number of TPU devices of this process."""
+        return {"TPU": len(config.list_physical_devices("TPU"))}
+
+
+class TPUStrategy(MirroredStrategy):
+    """`MirroredStrategy` where there is a TPU.
+
+    Raises:
+      ValueError: there is none.
+    """
+
+    def __init__(self, tpu_cluster_resolver: TPUClusterResolver | None = None, **options: Ignored):
+        _require_tpu()
+        super().__init__()
+
+
+def initialize_tpu_system(cluster_resolver: TPUClusterResolver | None = None) -> None:
+    """Does nothing, since JAX does it at its first computation.
+
+    Raises:
+      ValueError: there is no TPU.
+    """
+    _require_tpu()
+
+
+shutdown_tpu_system = initialize_tpu_system
+
+
+def experimental_connect_to_cluster(cluster_spec_or_resolver: Any, **options: Ignored) -> None:
+    """Does nothing, since JAX is connected to the TPUs of a `TPUClusterResolver`.
+
+    Raises:
+      ValueError: something else is given: for more than one process use ``jax.distributed.initialize``.
+    """
+    if not isinstance(cluster_spec_or_resolver, TPUClusterResolver):
+        raise ValueError(
+            f"cluster_spec_or_resolver must be a TPUClusterResolver, got {cluster_spec_or_resolver!r}: to compute with more "
+            "than one process call jax.distributed.initialize"
+        )
