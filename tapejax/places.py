@@ -36,6 +36,36 @@ def caller(skip: int = 2) -> Place | None:
     return None
 
 
+def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
+    """What `caller` returns, and where each running function is, from that whose frame has the `id` `block` inwards.
+
+    Functions of JAX's and of tapejax do not count. There are none where the first is also the last.
+    """
+    frame: Any = sys._getframe(skip)
+    where: Place | None = None
+    found: list[Place] = []
+    while frame is not None:
+        code = frame.f_code
+        if not serves(code.co_filename):
+            place = code, frame.f_lasti
+            if id(frame) == block:
+                return (where or place, (place, *found[::-1])) if found else (place, ())
+            where = where or place
+            found.append(place)
+        elif not code.co_filename.startswith(_OWN):
+            found.append((code, frame.f_lasti))
+        frame = frame.f_back
+    return where, tuple(found[::-1])
+
+
+def user_frame() -> int:
+    """The `id` of the frame of the user's code that is running."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and serves(frame.f_code.co_filename):
+        frame = frame.f_back
+    return id(frame)
+
+
 def levels_to_user() -> int:
     """The `stacklevel`, for a warning in the calling function, of the line of user code that led here."""
     level, frame = 1, sys._getframe(1)

@@ -21,7 +21,7 @@ from ..jaxprs import fence, interning
 from ..jaxprs.canonical import snapshot
 from ..jaxprs.fence import ConcreteArray
 from ..jaxprs.types import Function, TraceLike, Value, Values
-from ..places import caller
+from ..places import calls, user_frame
 from . import runner
 from .recording import Entry, Kept, Recording, new_tuple
 
@@ -29,6 +29,7 @@ from .recording import Entry, Kept, Recording, new_tuple
 class _OfThread(threading.local):
     def __init__(self) -> None:
         self.active: list[Recording] = []
+        self.block = 0  # the frame in which the first of them became active, by `id`
 
 
 class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
@@ -61,7 +62,8 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
             if type(x) is not ConcreteArray and isinstance(x, np.ndarray):  # the user may change it later
                 inputs = [*map(snapshot, inputs)]
                 break
-        entry = new_tuple(Entry, (op, tuple(inputs), flat, caller(4), kept))
+        where, frames = calls(4, self._recordings.block)
+        entry = new_tuple(Entry, (op, tuple(inputs), flat, where, kept, frames, ()))
         for recording in recordings:
             recording.entries.append(entry)
         return outputs
@@ -126,6 +128,8 @@ class Activation:
 
     def start(self) -> Activation:
         try:
+            if not self._active:
+                self._trace._recordings.block = user_frame()
             self._active.append(self._recording)
             fence.set_trace(self._trace)  # even if it is current: an interrupt may have set one half of it only
             return self

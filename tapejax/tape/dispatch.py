@@ -13,7 +13,7 @@ import jax
 from ..jaxprs.cache import recovered
 from ..jaxprs.fence import ConcreteArray, EvalTrace, set_trace_key, set_trace_reference, trace_reference
 from ..jaxprs.types import Values
-from ..places import caller
+from ..places import calls
 from . import active
 from .active import active_recordings, copied, distinct, stages
 from .recording import Entry, Recording, new_tuple
@@ -55,7 +55,8 @@ def run(op: Op, inputs: Values) -> Any:
         for x in given:  # from here on the part of `Recorder.note` that one array needs, inlined for speed
             if x is outputs:
                 outputs = copied(outputs)
-        entry = new_tuple(Entry, (op, tuple(inputs), (outputs,), caller(3), None))
+        where, frames = calls(3, trace._recordings.block)
+        entry = new_tuple(Entry, (op, tuple(inputs), (outputs,), where, None, frames, ()))
         for recording in trace._recordings.active:
             recording.entries.append(entry)
         return outputs

@@ -14,7 +14,7 @@ import jax
 from ..jaxprs.cache import on_clear
 from ..jaxprs.fence import Tracer
 from ..jaxprs.types import Value, Where
-from ..places import Line, caller, forget_lines, line_of
+from ..places import Line, Place, caller, forget_lines, line_of
 
 if TYPE_CHECKING:
     from .operation import Op
@@ -53,6 +53,8 @@ class Entry(NamedTuple):
     outputs: tuple[Any, ...]
     where: Where = None  # as `caller` gives it
     kept: Kept | None = None
+    calls: tuple[Place, ...] = ()  # as `places.calls` gives it
+    parts: tuple[Entry, ...] = ()  # of a derivative that was not run as one operation: the operations that were run
 
     @property
     def line(self) -> Line | None:

@@ -11,6 +11,7 @@ import dis
 import functools
 import html
 import itertools
+import re
 import shutil
 import sys
 from collections import Counter
@@ -78,7 +79,7 @@ def namespaces() -> list[Variables]:
     found: list[Variables] = []
     for frame in user_frames():
         found.append(space := Space(frame.f_locals))
-        space.passing = _bytecode(frame.f_code).loops
+        space.passing = bytecode(frame.f_code).loops
         if len(found) == 1 and frame.f_globals is not frame.f_locals:
             found.append(frame.f_globals)
     return found or [vars(sys.modules["__main__"])]
@@ -100,6 +101,7 @@ class Names:
         self._seen: set[int] = set()
         self._given: dict[int, str] = {}
         self._stored: dict[int, str] = {}
+        self._watches: dict[int, str] = {}
         self._watched = recording.watched.keys()
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
@@ -146,7 +148,7 @@ class Names:
                 continue
             if (name := watched_as(mark)) is not None:
                 found = unused(f"{name}_watched", taken) if name in taken else name
-                self._given[id(mark.about)] = found
+                self._given[id(mark.about)] = self._watches[id(mark.about)] = found
                 taken.add(found)
 
     def _add(self, name: str, value: object, depth: int) -> None:
@@ -167,9 +169,13 @@ class Names:
             self._add(part[1:] if part[0] == "=" else name + part, inner, depth + 1)
 
     def only(self, values: Sequence[Value]) -> dict[int, str]:
-        """The names of these values, by id, as far as they have any."""
-        known = {**self._given, **self._names}
+        """What the user's code calls these values, by id."""
+        known = {**self._stored, **self._watches, **self._names}
         return {id(x): known[id(x)] for x in values if id(x) in known}
+
+    def unnamed(self, values: Sequence[Value]) -> dict[int, str]:
+        """What the tape calls those of these values that it did not compute, by id."""
+        return {id(x): self._given[id(x)] for x in values if id(x) in self._given and id(x) not in self._results}
 
     def is_result(self, x: Value) -> bool:
         """Whether an entry made `x`."""
@@ -202,6 +208,12 @@ class Names:
         return f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
 
 
+def identifier(wish: str) -> str:
+    """`wish` as an identifier."""
+    base = re.sub(r"\W+", "_", wish).strip("_") or "x"
+    return f"x{base}" if base[0].isdigit() else base
+
+
 def unused(wish: str, taken: Container[str], first: int = 2) -> str:
     """A name that is not taken: `wish`, or with a number behind it."""
     names = itertools.chain([wish], (f"{wish}_{i}" for i in itertools.count(first)))
@@ -215,7 +227,7 @@ def _is_scalar(x: Array) -> bool:
 
 def watched_as(mark: Mark) -> str | None:
     """The name in ``tape.watch(x)`` that a mark notes, where the argument is no more than a name."""
-    return None if mark.where is None else _bytecode(mark.where[0]).arguments.get(mark.where[1])
+    return None if mark.where is None else bytecode(mark.where[0]).arguments.get(mark.where[1])
 
 
 def _stored(entries: Sequence[Entry]) -> dict[int, str]:
@@ -239,7 +251,7 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
     last_use = {id(x): position for position, entry in enumerate(entries) for x in entry.inputs}
     found = {}
     for (code, instruction), (start, stop) in runs:
-        name = _bytecode(code).stores.get(instruction)
+        name = bytecode(code).stores.get(instruction)
         if name is None or len(entries[stop - 1].outputs) != 1:
             continue
         used = {i for i in range(start, stop) for x in entries[i].outputs if last_use.get(id(x), -1) >= stop}
@@ -250,17 +262,22 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
 
 class Bytecode(NamedTuple):
     """What the instructions of a code object say: the name under which the result of each is stored right away, the name
-    that is the only argument of each call, and the names that loops bind."""
+    that is the only argument of each call, the names that loops bind; the names of the operands of each, in their order, None
+    where that is no name; and where loops begin and end."""
 
     stores: dict[int, str]
     arguments: dict[int, str]
     loops: set[str]
+    operands: dict[int, tuple[str | None, ...]]
+    rounds: list[tuple[int, int]]
 
 
 @functools.lru_cache(256)
-def _bytecode(code: CodeType) -> Bytecode:
-    found = Bytecode({}, {}, set())
+def bytecode(code: CodeType) -> Bytecode:
+    found = Bytecode({}, {}, set(), {}, [])
     binding, before, start = False, 0, 0
+    operands: list[str | None] = []  # loaded just before
+    taking: tuple[str | None, ...] = ()
     loaded: str | None = None
     called: str | None = None
     for step in dis.get_instructions(code):
@@ -273,6 +290,22 @@ def _bytecode(code: CodeType) -> Bytecode:
         if called is not None:
             found.arguments.update(dict.fromkeys(range(start, step.offset), called))
             called = None
+        if taking:
+            found.operands.update(dict.fromkeys(range(start, step.offset), taking))
+            taking = ()
+        if opname in ("CALL", "BINARY_OP"):
+            count = (step.arg or 0) if opname == "CALL" else 2
+            known = operands[len(operands) - count :] if count else []
+            taking = (*[None] * (count - len(known)), *known) if known else ()
+            start = step.offset
+        if "BACKWARD" in opname:
+            found.rounds.append((step.argval, step.offset))
+        if opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            operands[-1:] = [None, None] if opname == "LOAD_METHOD" else [None]
+        elif opname.startswith("LOAD_"):
+            operands += names if opname.startswith(_LOADS) else [None]
+        elif opname not in ("PRECALL", "CACHE", "PUSH_NULL", "RESUME"):
+            operands = []
         if opname == "CALL":
             called, start, loaded = loaded if step.arg == 1 else None, step.offset, None
         elif opname != "PRECALL":
@@ -283,7 +316,7 @@ def _bytecode(code: CodeType) -> Bytecode:
     return found
 
 
-on_clear(_bytecode.cache_clear)
+on_clear(bytecode.cache_clear)
 _LOADS, _STORES = (tuple(f"{do}_{of}" for of in ("FAST", "NAME", "GLOBAL", "DEREF")) for do in ("LOAD", "STORE"))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MethodType
 from typing import Any, NamedTuple
@@ -40,11 +40,12 @@ _SAID = {case: text.strip() for case, text in sections(Path(__file__).with_suffi
 
 
 class Parameter(NamedTuple):
-    """An argument: its name, what the user holds, and the array that the tape saw."""
+    """An argument, or by its `path` a part of one: its name, what the user holds, and the array that the tape saw."""
 
     name: str
     value: TensorLike
     array: Array
+    path: tuple[Any, ...] = ()
 
     def given(self, value: TensorLike) -> Array:
         """The array of a value that is given for it.
@@ -105,24 +106,26 @@ class Parameters:
         wishes = list(arguments) if named else [None] * len(values)
         self.all: list[Parameter] = []
         for i, (wish, value) in enumerate(zip(wishes, values, strict=True)):
-            leaf = leaf_of(value)
             what = f"arguments[{(i if wish is None else wish)!r}]"
-            if leaf is None:
-                raise TypeError(_said("no tensor", what=what, value=value))
-            array = self._seen(leaf, what)
-            name = self._unused(names.name(array) if names else None, i) if wish is None else wish
+            found = [(path, leaf.value, self._seen(leaf, what)) for path, leaf in _leaves(value, what)]
+            named_so = names.name(found[0][2]) if names and len(found) == 1 else None
+            name = self._unused(named_so, i) if wish is None else wish
             if not is_parameter_name(name) or any(name == other.name for other in self.all):
                 raise ValueError(_said("name", what=what, name=name))
-            self.all.append(Parameter(name, value, array))
+            self.all += [Parameter(name, each, array, path) for path, each, array in found]
         self._require_own(starts)
         first = inspect.Parameter("sources", inspect.Parameter.POSITIONAL_ONLY)
-        rest = [inspect.Parameter(each.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in self.all]
+        rest = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in self.names()]
         self.signature = inspect.Signature([first, *rest])
 
     def arrays_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Nest, list[Array]]:
         """The sources and, for each parameter, the array that a call gives."""
         sources, *values = self.signature.bind(*args, **kwargs).args
-        return sources, [each.given(value) for each, value in zip(self.all, values, strict=True)]
+        of = dict(zip(self.names(), values, strict=True))
+        return sources, [each.given(part_of(of[each.name], each.path)) for each in self.all]
+
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(each.name for each in self.all))
 
     def sources(self) -> list[Source]:
         """The arguments as sources of a `Query`: they count from the beginning of the recording."""
@@ -238,6 +241,27 @@ class Parameters:
             numpy = (x for x in entry.inputs if hasattr(x, "dtype") and not isinstance(x, jax.Array))
             if plain and any(np.size(x) > 1 for x in numpy):
                 _refuse(plain[0], _said("NumPy", operation=name_of(entry)), entry, " " + _SAID["NumPy: advice"])
+
+
+def _leaves(value: Nest, what: str, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Leaf]]:
+    """The tensors in an argument, each with its path."""
+    if (leaf := leaf_of(value)) is not None:
+        yield path, leaf
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _leaves(part, what, (*path, key))
+    elif type(value) in (list, tuple):
+        for i, part in enumerate(value):
+            yield from _leaves(part, what, (*path, i))
+    else:
+        raise TypeError(_said("no tensor", what=what, value=value))
+
+
+def part_of(structure: Nest, path: Sequence[Any]) -> Nest:
+    """What is in a structure at a path."""
+    for key in path:
+        structure = structure[key]
+    return structure
 
 
 def _refuse(name: str, why: str, where: Mark | Entry, advice: str = "") -> None:

@@ -6,6 +6,7 @@ down to ``jax.lax`` and, at the last, to JAX's primitives.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import contextlib
 import functools
@@ -32,7 +33,7 @@ from ...jaxprs.types import Atom, Equation, JaxProgram, Value, Values
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
-from ...tape.recording import type_of
+from ...tape.recording import Entry, type_of
 from ...tape.slicing import Program
 from ...tape.structures import Structure
 from ...tf.ops import table
@@ -40,11 +41,11 @@ from ...tf.values import nest
 from ...tf.values.shown import page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
-from .listing import unused
-from .parameters import Parameters
+from . import layout, parameters, recorded, scopes
+from .listing import identifier, unused
+from .parameters import Parameter
 from .spelling import (
     SCOPE,
-    WIDTH,
     Aval,
     Unspellable,
     array_text,
@@ -60,7 +61,7 @@ from .spelling import (
 )
 from .tables import sections
 
-_RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "f", "sources", "scan", "while_loop", "flat", "scaled"}
+_RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "scan", "while_loop", "flat", "scaled"}
 
 
 # ---- the function ---------------------------------------------------------------------------------------------------
@@ -71,13 +72,23 @@ class TapeFunction:
 
     ``code`` is that code. Arrays too large to be written out in it are names that it expects to be defined, where it can
     the user's own; ``constants`` holds them: ``exec(f.code, {**globals(), **f.constants})`` always runs.
+
+    For variables with paths (Keras's), the code takes a tree of nested dicts, ``params["dense_1"]["kernel"]``, which ``tree``
+    makes of their list; the function takes either.
     """
 
     def __init__(
-        self, function: Callable, printed: Callable[[], tuple[str, dict[str, Array]]], signature: inspect.Signature
+        self,
+        function: Callable,
+        printed: Callable[[], tuple[str, dict[str, Array]]],
+        signature: inspect.Signature,
+        paths: Sequence[tuple[Any, ...]] | None = None,
+        recorded: Recorded | None = None,
     ):
-        """`printed` gives the code and the constants."""
+        """`printed` gives the code and the constants; `paths` are those of the sources in the tree."""
+        self.recorded = recorded
         self._function, self._print, self.__signature__ = function, functools.cache(printed), signature
+        self._paths = paths
         self.__name__ = self.__qualname__ = "f"
         self.__code__ = function.__code__  # where there is none, JAX prints the function whenever it traces it
 
@@ -85,7 +96,11 @@ class TapeFunction:
         return self._function(*args, **kwargs)
 
     def __reduce__(self) -> tuple:
-        return _from_code, (*self._print(), self.__signature__)
+        return _from_code, (*self._print(), self.__signature__, self._paths)
+
+    def tree(self, sources: Nest) -> Nest:
+        """`sources` as the code takes them: values for variables with paths as nested dicts, all else as it is."""
+        return _tree(sources, self._paths)
 
     @property
     def code(self) -> str:
@@ -104,7 +119,29 @@ class TapeFunction:
         return page(f"<pre>{html.escape(self.code)}</pre>")
 
 
-def _from_code(code: str, constants: dict[str, Array], signature: inspect.Signature) -> TapeFunction:
+def _literal(x: Value) -> str | None:
+    """A number as code; None for what has to have a name."""
+    if not hasattr(x, "shape") or isinstance(x, (bool, int, float, complex)):
+        return number(x)
+    plain = x.ndim == 0 and not isinstance(x, Tracer) and not is_key(x)
+    return array_text(x) if plain else None
+
+
+def _tree(sources: Nest, paths: Sequence[tuple[Any, ...]] | None) -> Nest:
+    if paths is None or isinstance(sources, Mapping):
+        return sources
+    found: dict[Any, Any] = {}
+    for path, x in zip(paths, sources, strict=True):
+        inner = found
+        for key in path[:-1]:
+            inner = inner.setdefault(key, {})
+        inner[path[-1]] = x
+    return found
+
+
+def _from_code(
+    code: str, constants: dict[str, Array], signature: inspect.Signature, paths: Sequence[tuple[Any, ...]] | None
+) -> TapeFunction:
     """What was pickled of a `TapeFunction`: operations cannot be, so it runs as code."""
     scope: dict[str, Any] = {"jax": jax, "jnp": jnp, "np": np, **constants}
     exec(compile(code, "<tape.as_function>", "exec"), scope)
@@ -114,9 +151,9 @@ def _from_code(code: str, constants: dict[str, Array], signature: inspect.Signat
 
     def function(*args: Any, **kwargs: Any) -> Nest:
         args, kwargs = jax.tree.map(bare, (args, kwargs), is_leaf=lambda x: leaf_of(x) is not None)
-        return scope["f"](*args, **kwargs)
+        return scope["f"](_tree(args[0], paths), *args[1:], **kwargs)
 
-    return TapeFunction(function, lambda: (code, constants), signature)
+    return TapeFunction(function, lambda: (code, constants), signature, paths)
 
 
 def code(function: Callable, *args: Nest) -> TapeFunction:
@@ -134,8 +171,7 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
     >>> print(tapejax.code(jax.vmap(jnp.dot), jnp.ones((2, 3)), jnp.ones((2, 3))))
     def f(a, b):
         # for b: float32[2,3]
-        t0 = jnp.einsum('ij,ij->i', a, b)
-        return t0
+        return jnp.einsum("ij,ij->i", a, b)
     <BLANKLINE>
     """
     # not the caller's names
@@ -145,24 +181,28 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
         result = function(*args)
     bound = inspect.signature(function).bind(*args).arguments
     names = {id(leaf.array): name for name, x in bound.items() if (leaf := leaf_of(x)) is not None}
-    apart = len(names) == len(args) > 1
+    apart = len(bound) == len(args) > 0 and all(parameters.is_parameter_name(name) for name in bound)
     rest = dict(zip(list(bound)[1:], args[1:], strict=True)) if apart else ()
-    return tape._as_function(result, args[0] if apart or len(args) == 1 else args, rest, names)
+    first = next(iter(bound)) if apart else None
+    # the function was called for this, so Python's looks at values are part of it
+    return tape._as_function(result, args[0] if apart else args, rest, names, False, first, replayable=False)
 
 
 class _Scope:
     """Names that are taken, and how to get new ones."""
 
     def __init__(self, taken: Set[str]) -> None:
-        self._taken = _RESERVED | taken
+        self._taken = _RESERVED | taken | {"f"}
 
     def new(self, wish: str) -> str:
         """`wish` as an identifier of its own."""
-        base = re.sub(r"\W+", "_", wish).strip("_") or "x"
-        base = f"x{base}" if base[0].isdigit() else base
-        name = unused(base, self._taken)
+        name = unused(identifier(wish), self._taken)
         self._taken.add(name)
         return name
+
+    def reserve(self, names: Set[str]) -> None:
+        """Has no function or constant called so."""
+        self._taken |= names
 
     def letters(self) -> Iterator[str]:
         """a, b, ... z, aa, ab, ..., but for names that mean something, and the l that looks like a 1."""
@@ -173,88 +213,190 @@ class _Scope:
                     yield name
 
 
-def printed(*parts: Any) -> tuple[str, dict[str, Array]]:
-    """The code of what a tape recorded, and the arrays that it names; `parts` are what `_FunctionPrinter` takes."""
-    with active.outside():
-        return _FunctionPrinter(*parts).print()
-
-
 @dataclass
-class _FunctionPrinter:
-    """The printer of a recorded program; `values` are in its slots, and `owner` has for each of its sources whose it is."""
+class Recorded:
+    """A recorded program: `values` are in its slots, `entries` are what its steps were, `owner` has for each of its sources whose
+    it is. `names`: of arrays, by id, that the user's code has, and those of constants that it has
+    none for."""
 
-    parameters: Parameters
+    arguments: Sequence[Parameter]
     program: Program
     values: Values
+    entries: Sequence[Entry]
     owner: Sequence[int]
     sources: Nest
     starts: Structure
     target: Nest
     ends: Structure
     names: dict[int, str]
+    unnamed: dict[int, str]
+    parameter: str = "sources"
 
-    def __post_init__(self) -> None:
-        self.arguments = self.parameters.all
-        self.scope = _Scope({each.name for each in self.arguments})
+    def held(self) -> list[Array]:
+        """What the tape saw of each source."""
+        found = [leaf.array for leaf in self.starts.leaves]
+        for i, slot in zip(self.owner, self.program.sources, strict=True):
+            if slot is not None and i < len(found):
+                found[i] = self.values[slot]
+        return found
+
+    def tree(self) -> list[recorded.Path]:
+        """The path of each source in the tree that is the first parameter; empty where there is none."""
+        if isinstance(self.sources, Mapping):
+            return [(self.parameter, *_keys_in(path)) for path in _paths(self.sources, "sources")]
+        found = tree_paths(self.sources)
+        return [()] * len(self.starts.leaves) if found is None else [(self.parameter, *path) for path in found]
+
+
+def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:
+    """Where each of a list of variables is in the tree that printed code takes: by their own paths, without what is common to
+    them. None where these do not say."""
+    if not isinstance(sources, (list, tuple)) or len(sources) < 2 or not all(map(is_variable, sources)):
+        return None
+    paths = [tuple(str(getattr(v, "path", "")).split("/")) for v in sources]
+    if min(map(len, paths)) < 2 or len(set(paths)) < len(paths):
+        return None
+    shortest = min(map(len, paths)) - 1
+    common = next((i for i in range(shortest) if len({path[i] for path in paths}) > 1), shortest)
+    return [path[common:] for path in paths]
+
+
+def _keys_in(text: str) -> Sequence[Any]:
+    """The keys in ``sources["a"][0]``."""
+    node, keys = layout.parsed(text), list[Any]()
+    while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        keys.append(node.slice.value)
+        node = node.value
+    return keys[::-1] if isinstance(node, ast.Name) else ()
+
+
+class Module:
+    """Printed functions that share helpers, constants and names. Each that is added may call those of the user's in others.
+
+    ``functions`` are the texts of definitions, each after those that it calls; ``constants`` the lines that define small
+    arrays; ``arrays`` those that are too large to be written out, by name. The code needs ``jax``, ``jnp`` and ``np``.
+
+    Args:
+      taken: names that the code must not use.
+      flat: whether each operation has a line of its own.
+    """
+
+    def __init__(self, taken: Set[str] = frozenset(), flat: bool = False):
+        self.scope = _Scope(taken)
         self.code = Code(self.scope)
-        self.lines: list[str] = []
-        self.env: dict[int, str] = {}  # what moves with the sources
+        self.flat = flat
+        self.writer = recorded.Writer(self._operation, _literal, self.scope.new, _RESERVED | taken | {"f"})
+        self.main: list[str] = []
 
-    def print(self) -> tuple[str, dict[str, Array]]:
-        self._unpack()
-        for step in self.program.steps:
-            inputs = [self.values[slot] for slot in step.ins]
-            pairs = enumerate(zip(step.ins, inputs, strict=True))
-            args = [self.env[slot] if i in step.active_ins else self._constant(x) for i, (slot, x) in pairs]
-            default = f"t{len(self.lines)}"
-            outs = [self._new(slot, default) if j in step.active_outs else "_" for j, slot in enumerate(step.outs)]
-            self.lines += self.code.operation(step.op, inputs, args, outs, step.active_ins)
-            self.env.update({step.outs[j]: outs[j] for j in step.active_outs})
-        returned = zip(self.program.targets, self.ends.leaves, strict=True)
-        ends = iter([slot is not None and self.env.get(slot) or self._constant(leaf.array) for slot, leaf in returned])
-        return self._assemble(packed(self.target, ends)), self.code.large
+    @property
+    def functions(self) -> list[str]:
+        return [*self.code.helpers, *self.writer.functions, *self.main]
 
-    def _assemble(self, returned: str) -> str:
-        notes = [f"# {name}: {type_of(x)}, in .constants" for name, x in self.code.large.items()]
-        head = "\n".join([*notes, *self.code.constants])
-        body = [f"    {line}" for line in [*self.lines, f"return {returned}"]]
-        names = ", ".join([self.parameter, *(each.name for each in self.arguments)])
-        if self.arguments:  # another shape may need another program: a mean that is a division by a number is one
-            types = ", ".join(f"{each.name}: {type_of(each.array)}" for each in self.arguments)
-            body.insert(0, f"    # for {types}")
-        main = "\n".join([f"def f({names}):", *body])
-        return "\n\n\n".join(filter(None, [head, *self.code.helpers, main])) + "\n"
+    @property
+    def constants(self) -> list[str]:
+        return self.code.constants
 
-    def _constant(self, x: Value) -> str:
-        return self.code.constant(x, self.names.get(id(x)))
+    @property
+    def arrays(self) -> dict[str, Array]:
+        return self.code.large
 
-    def _new(self, slot: int, default: str) -> str:
-        name = self.names.get(id(self.values[slot])) if slot < len(self.values) else None
-        return self.scope.new(name or default)
+    @property
+    def text(self) -> str:
+        notes = [f"# {name}: {type_of(x)}, in .constants" for name, x in self.arrays.items()]
+        return "\n\n\n".join(filter(None, ["\n".join([*notes, *self.constants]), *self.functions])) + "\n"
 
-    def _unpack(self) -> None:
-        """Names the sources."""
-        leaves = self.starts.leaves
-        single = leaf_of(self.sources) is not None
-        paths = ["sources"] if single else list(_paths(self.sources, "sources"))
-        names: list[str] = []
-        for leaf, path in zip(leaves, paths, strict=True):
-            keyed = re.findall(r"\['(\w+)'\]$", path)
-            wish = self.names.get(id(leaf.array)) or (keyed[0] if keyed else "x" if single else f"x{len(names)}")
-            names.append(self.scope.new(wish))
-        self.parameter = names[0] if single else "sources"
-        connected = {slot: i for i, slot in zip(self.owner, self.program.sources, strict=True) if slot is not None}
-        used = {i for i in connected.values() if i < len(leaves)}
-        if not single and used:
-            flat = isinstance(self.sources, (list, tuple)) and all(p == f"sources[{i}]" for i, p in enumerate(paths))
-            if flat and len(used) == len(leaves):
-                line = f"{', '.join(names)}{',' if len(names) == 1 else ''} = sources"
-                broken = ["(", *(f"    {name}," for name in names), ") = sources"]
-                self.lines += [line] if len(line) <= WIDTH else broken
-            else:
-                self.lines += [f"{names[i]} = {paths[i]}" for i in sorted(used)]
-        names += [each.name for each in self.arguments]
-        self.env.update({slot: names[i] for slot, i in connected.items()})
+    def _operation(self, line: recorded.Line, args: Sequence[str]) -> str:
+        return self.code.operation(line.op, line.inputs, args, len(line.outputs), line.active_ins)
+
+    def add(self, function: TapeFunction, name: str) -> str:
+        """Adds what `GradientTape.as_function` gave, under `name` or one like it; returns that."""
+        assert function.recorded is not None, "a function that was pickled is code already"
+        return self.write(function.recorded, name)
+
+    def write(self, parts: Recorded, name: str = "f") -> str:
+        """Adds the function that `parts` are; returns its name."""
+        with active.outside():
+            return self._write(parts, name)
+
+    def _write(self, parts: Recorded, name: str) -> str:
+        program, values, writer = parts.program, parts.values, self.writer
+        self.scope.reserve({each.name for each in parts.arguments})
+        lines = recorded.lines_of(parts.entries, program.steps)
+        lines = [line._replace(calls=line.calls[:1]) for line in lines] if self.flat else lines
+        scope = recorded.Scope()
+        writer.called = parts.names
+        varying = {id(values[slot]) for slot in program.sources if slot is not None}
+        varying |= {id(line.outputs[j]) for line in lines for j in line.active_outs}
+        paths = parts.tree()
+        writer.paths |= {id(x): path for x, path in zip(parts.held(), paths, strict=True) if path}
+        writer.paths |= {id(each.array): (each.name, *each.path) for each in parts.arguments if each.path}
+        ends = []
+        for slot, leaf in zip(program.targets, parts.ends.leaves, strict=True):
+            x = leaf.array if slot is None else values[slot] if slot < len(values) else leaf.array
+            ends.append(writer.argument(x, slot is not None and id(x) in varying, scope))
+        statements = writer.block(lines, 0, scope)
+        names = writer.names
+        for i, key in scope.keys.items():
+            if i in parts.names:
+                names.wishes[key] = identifier(parts.names[i])
+        parameters, unpacking = self._sources(parts, scope)
+        for key, x in scope.constants.values():
+            names.meanings[key] = layout.parsed(
+                self.code.constant(x, parts.names.get(id(x)) or parts.unnamed.get(id(x)))
+            )
+        function = scopes.Function(
+            parameters, [*unpacking, *statements], layout.parsed(packed(parts.target, iter(ends)))
+        )
+        if parts.arguments:  # another shape may need another program: a mean that is a division by a number is one
+            types = ", ".join(f"{each.name}: {type_of(each.array)}" for each in parts.arguments if not each.path)
+            function.comments += [f"# for {types}"] if types else []
+        scopes.inline(function, names, values=not self.flat)
+        name = name if name == "f" else self.scope.new(name)
+        scopes.name_all(function, names, self.writer.reserved)
+        self.main.append("\n".join(scopes.lines(function, name, names)))
+        return name
+
+    def _sources(self, parts: Recorded, scope: recorded.Scope) -> tuple[list[str], list[scopes.Statement]]:
+        """The parameters, and statements that take them apart."""
+        names, held = self.writer.names, parts.held()
+        single = leaf_of(parts.sources) is not None
+        texts = [parts.parameter] if single else list(_paths(parts.sources, parts.parameter))
+        paths = parts.tree()
+        keys = [scope.keys.get(id(x)) for x in held]
+        first = scopes.new_key()
+        names.wishes[first] = parts.parameter
+        statements: list[scopes.Statement] = []
+        if single:
+            first = keys[0] or first
+            names.wishes[first] = identifier(parts.names.get(id(held[0]), "x"))
+        elif isinstance(parts.sources, (list, tuple)) and not any(paths) and all(keys) and len(keys) == len(texts):
+            flat = [f"{parts.parameter}[{i}]" for i in range(len(texts))] == texts
+            if flat:
+                expression = ast.Name(first, ast.Load())
+                outs = [key for key in keys if key is not None]
+                statements.append(scopes.Statement([*outs], expression, effects=True, unpacks=len(outs) == 1))
+                texts = []
+        for key, text, path in zip(keys, texts, paths, strict=False):
+            if key is not None and not single:
+                whole = layout.parsed(text) if not path else recorded.item(path[0], path[1:])
+                names.meanings[key] = layout.replaced(whole, {parts.parameter: ast.Name(first, ast.Load())})
+        roots = {parts.parameter: first}
+        for each in parts.arguments:
+            key = scope.keys.get(id(each.array)) or scopes.new_key()
+            root = roots.setdefault(each.name, scopes.new_key() if each.path else key)
+            names.wishes[root] = each.name
+            if each.path:
+                names.meanings[key] = recorded.item(root, each.path)
+        for key, path in scope.trees.items():
+            names.meanings[key] = recorded.item(roots[path[0]], path[1:])
+        return list(roots.values()), statements
+
+
+def printed(parts: Recorded, flat: bool) -> tuple[str, dict[str, Array]]:
+    """The code of what a tape recorded, and the arrays that it names."""
+    module = Module(flat=flat)
+    module.write(parts)
+    return module.text, module.arrays
 
 
 def _paths(structure: Nest, path: str) -> Iterator[str]:
@@ -311,10 +453,7 @@ class Code:
 
     def constant(self, x: Value, wish: str | None = None) -> str:
         """The code for `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
-        if not hasattr(x, "shape") or isinstance(x, (bool, int, float, complex)):
-            return number(x)
-        plain = not isinstance(x, Tracer) and not is_key(x)
-        if x.ndim == 0 and plain and (text := array_text(x)) is not None:
+        if (text := _literal(x)) is not None:
             return text
         return self._named(x, wish or "c", None if isinstance(x, Tracer) else array_text(x))
 
@@ -332,9 +471,9 @@ class Code:
     # -- operations --
 
     def operation(
-        self, op: Op, inputs: Sequence[Value], args: Sequence[str], outs: Sequence[str], active_ins: Sequence[int]
-    ) -> list[str]:
-        """The line that computes `outs` from `args` as `op` does from `inputs`; `active_ins` are those that carry gradient."""
+        self, op: Op, inputs: Sequence[Value], args: Sequence[str], outs: int, active_ins: Sequence[int]
+    ) -> str:
+        """What computes the results, of which there are `outs`, from `args` as `op` does from `inputs`; `active_ins` vary."""
         types = tuple(map(jax.typeof, inputs))
         general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
         key = op, types, general, tuple(active_ins)
@@ -348,20 +487,20 @@ class Code:
             self._operations[key] = closed, spelled
         closed, spelled = self._operations[key]
         if spelled is not None:
-            return [_assign(outs, re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled))]
+            return re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled)
         jaxpr = contents.open_jaxpr(closed)
         consts = [self.constant(c) for c in getattr(closed, "consts", ())]
         if not consts and (text := nearly(op, inputs, args, active_ins)) is not None:
-            return [_assign(outs, text)]
+            return text
         if len(jaxpr.eqns) == 1 and not consts:
             eqn = jaxpr.eqns[0]
             if list(eqn.outvars) == list(jaxpr.outvars) and len(set(eqn.outvars)) == len(eqn.outvars):
                 names = dict(zip(jaxpr.invars, args, strict=True))
-                return [_assign(outs, self.equation(eqn, [self._atom(v, names) for v in eqn.invars]))]
+                return self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
         try:
-            return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
+            return f"{self.helper(closed, op.name)}({_arrays(args)})"
         except Unspellable:
-            return [_assign(outs, self._opaque(closed, op.name, args))]
+            return self._opaque(closed, op.name, args)
 
     def _opaque(self, closed: JaxProgram, wish: str, args: Sequence[str]) -> str:
         """A call of a program that is a parameter of the code: its result, or the list of them."""
@@ -395,25 +534,41 @@ class Code:
         return self._helper_of[key]
 
     def _function(self, closed: JaxProgram, name: str) -> str:
-        parameters, body, results = self._body(closed)
-        return _definition(name, parameters, [*body, f"return {_one_or_tuple(results)}"])
+        function, names = self._body(closed)
+        return "\n".join(scopes.lines(function, name, names))
 
-    def _body(self, closed: JaxProgram) -> tuple[list[str], list[str], list[str]]:
+    def parts(self, closed: JaxProgram) -> tuple[list[str], list[str], list[str]]:
         """The parameters, lines and results of a function that does what a jaxpr does."""
+        function, names = self._body(closed)
+        found = names.expressions()
+        result = function.result.elts if isinstance(function.result, ast.Tuple) else [function.result]
+        results = [layout.text_of(layout.replaced(x, found)) for x in result]
+        return [names.given[key] for key in function.parameters], scopes.body(function, names, ""), results
+
+    def _body(self, closed: JaxProgram) -> tuple[scopes.Function, scopes.Names]:
         jaxpr = contents.open_jaxpr(closed)
-        letters = self.scope.letters()
-        names: dict[Atom, str] = dict(zip(jaxpr.constvars, map(self.constant, contents.consts_of(closed)), strict=True))
-        parameters = [next(letters) for _ in jaxpr.invars]
-        names.update(zip(jaxpr.invars, parameters, strict=True))
-        lines = []
+        letters, names = self.scope.letters(), scopes.Names()
+        known: dict[Atom, str] = dict(zip(jaxpr.constvars, map(self.constant, contents.consts_of(closed)), strict=True))
+        parameters = [scopes.new_key() for _ in jaxpr.invars]
+        known.update(zip(jaxpr.invars, parameters, strict=True))
+        names.wishes.update((key, next(letters)) for key in parameters)
+        statements = []
         for eqn, given in needed(jaxpr, jaxpr.outvars, also=lambda eqn: bool(eqn.effects)):
             if any(isinstance(v.aval, RefType) for v in (*eqn.invars, *eqn.outvars)):
                 raise Unspellable(eqn.primitive.name)
-            text = self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
-            outs = [next(letters) if v in given else "_" for v in eqn.outvars]
-            names.update(zip(eqn.outvars, outs, strict=True))
-            lines.append(_assign(outs, text))
-        return parameters, lines, [self._atom(v, names, result=True) for v in jaxpr.outvars]
+            text = self.equation(eqn, [self._atom(v, known) for v in eqn.invars])
+            outs = [scopes.new_key() if v in given else None for v in eqn.outvars]
+            known.update({v: out for v, out in zip(eqn.outvars, outs, strict=True) if out is not None})
+            statements.append(
+                scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), text.startswith("(*"))
+            )
+        result = layout.parsed(_one_or_tuple([self._atom(v, known, result=True) for v in jaxpr.outvars]))
+        function = scopes.Function(parameters, statements, result)
+        scopes.inline(function, names)
+        for s in function.statements:
+            names.wishes.update((out, next(letters)) for out in s.outs if out is not None)
+        scopes.name_all(function, names, _RESERVED)
+        return function, names
 
     def _atom(self, v: Atom, names: dict[Atom, str], result: bool = False) -> str:
         if not isinstance(v, Literal):
@@ -485,13 +640,7 @@ def _arrays(args: Sequence[str]) -> str:
 
 
 def _definition(name: str, parameters: Sequence[str], body: Sequence[str]) -> str:
-    return "\n".join([f"def {name}({', '.join(parameters)}):", *(f"    {line}" for line in body)])
-
-
-def _assign(outs: Sequence[str], text: str) -> str:
-    if len(outs) == 1:
-        return f"{outs[0]} = {text}" if not text.startswith("(*") else f"({outs[0]},) = {text}"
-    return f"{', '.join(outs)} = {text}" if outs else text
+    return "\n".join(layout.definition(name, parameters, [f"    {line}" if line else "" for line in body]))
 
 
 # ---- functions whose derivative is their own, and control flow ------------------------------------------------------
@@ -575,7 +724,7 @@ def _custom_jvp(code: Code, eqn: Equation) -> Rule:
     rule = _traced(jax.make_jaxpr(pushed), *avals, *(avals[i] for i in moving))
 
     def write(name: str, own: str) -> str:
-        given, body, results = code._body(rule)
+        given, body, results = code.parts(rule)
         outs, found = results[: len(call.out_avals)], iter(results[len(call.out_avals) :])
         tangents = [
             next(found) if is_inexact_kind(aval) else f"np.zeros({aval.shape}, jax.dtypes.float0)"
@@ -621,10 +770,10 @@ def _custom_vjp(code: Code, eqn: Equation) -> Rule:
     pulled = _traced(jax.make_jaxpr(backward), *closed.out_avals[outs:], *call.out_avals)
 
     def write(name: str, own: str) -> str:
-        given, body, results = code._body(closed)
+        given, body, results = code.parts(closed)
         residuals = ", ".join(results[outs:]) + "," * bool(kept)
         forward = _definition(f"{name}_fwd", given, [*body, f"return {_one_or_tuple(results[:outs])}, ({residuals})"])
-        given, body, results = code._body(pulled)
+        given, body, results = code.parts(pulled)
         unpack = [f"{_unpacked(given[:kept])} = residuals"] if kept else []
         unpack.append(f"{_unpacked(given[kept:])} = {code.needs('flat')}(cotangents)")
         found = dict(zip(moving, results, strict=True))

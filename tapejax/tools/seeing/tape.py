@@ -5,8 +5,9 @@ Each loads what it needs when it is called, and leaves the tape as it is.
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -41,7 +42,7 @@ class Seen(GradientTape):
         return ([] if self._recording is None else self._recording.entries)[index]
 
     @in_recorded_types
-    def as_function(self, target: Nest, sources: Nest, arguments: Nest = ()) -> Any:
+    def as_function(self, target: Nest, sources: Nest, arguments: Nest = (), flat: bool = False) -> Any:
         """The pure function from `sources` to `target` that the tape recorded.
 
         Args:
@@ -51,6 +52,8 @@ class Seen(GradientTape):
             list, a tuple, or a dict from names to values. Each becomes a parameter after `sources`, in this order, of the
             shape and dtype that it has here. What was computed of an argument before the block is another value. Of a
             plain ``jax.Array`` the tape does not see that Python takes a number (``float(x)``): pass a `Tensor` where in doubt.
+            One may be a nested dict of tensors, ``{"state": {"mean": mean}}``: it is a parameter as a whole.
+          flat: whether the code has one line for each operation, without the functions of the recorded program.
 
         Returns:
           A function of one argument, structured as `sources`, and of `arguments`, by position or by name, that returns
@@ -90,10 +93,20 @@ class Seen(GradientTape):
         >>> print(f(x, rate=2.0))
         6.0
         """
-        return self._as_function(target, sources, arguments, {})
+        return self._as_function(target, sources, arguments, {}, flat)
 
-    def _as_function(self, target: Nest, sources: Nest, arguments: Nest, called: dict[int, str]) -> Any:
-        """`as_function`; `called` holds names for arrays, by their identity."""
+    def _as_function(
+        self,
+        target: Nest,
+        sources: Nest,
+        arguments: Nest,
+        called: dict[int, str],
+        flat: bool = False,
+        parameter: str | None = None,
+        replayable: bool = True,
+    ) -> Any:
+        """`as_function`. `called`: names for arrays, by their identity; `parameter`: that of the first parameter; `replayable`:
+        whether what was not recorded is looked for."""
         recording = self._usable()
         ends, starts = targets_of(target), sources_of(sources)
         found = [leaf.source(recording) for leaf in starts.leaves]
@@ -105,13 +118,17 @@ class Seen(GradientTape):
         named = listing.Names(recording, listing.namespaces())
         rest = parameters.Parameters(recording, arguments, starts.leaves, named)
         query = Query(recording, sought[0], [*sought[1], *rest.sources()], include_nondifferentiable=True)
-        (program, values), arrays, owner = query.program(), query.arrays, query.owners
-        if not called:  # `code` has called the function itself, so Python's looks at values are part of it
-            rest.require_replayable(query, arrays[: len(arrays) - len(rest.all)])
+        (program, values), held, owner = query.program(), query.arrays, query.owners
+        if replayable:
+            rest.require_replayable(query, held[: len(held) - len(rest.all)])
         parameters.require_independent(program, owner)
+
+        tree = source.tree_paths(sources)
 
         def function(*args: Any, **kwargs: Any) -> Nest:
             sources, more = rest.arrays_of(args, kwargs)
+            if tree is not None and isinstance(sources, Mapping):
+                sources = [parameters.part_of(sources, path) for path in tree]
             given = [leaf.array for leaf in sources_of(sources).leaves]
             if len(given) != len(starts.leaves):
                 raise ValueError(
@@ -123,9 +140,16 @@ class Seen(GradientTape):
             out = replay(program, values, [given[i] for i in owner])
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
-        names = named.only([*values, *(leaf.array for leaf in starts.leaves)]) | called
-        parts = rest, program, values, owner, sources, starts, target, ends, names
-        return source.TapeFunction(function, lambda: source.printed(*parts), rest.signature)
+        arrays = [*values, *(leaf.array for leaf in starts.leaves)]
+        names, unnamed = named.only(arrays) | called, named.unnamed(arrays)
+        entries = [recording.entries[found.position] for found in query.relevant()[0]]
+        kind = "params" if tree is not None or isinstance(sources, Mapping) else "sources"
+        parts = source.Recorded(
+            rest.all, program, values, entries, owner, sources, starts, target, ends, names, unnamed, parameter or kind
+        )
+        return source.TapeFunction(
+            function, functools.partial(source.printed, parts, flat), rest.signature, tree, parts
+        )
 
     def __str__(self) -> str:
         from . import listing

@@ -1,0 +1,147 @@
+"""How printed code is laid out: one line for a statement, or broken at its brackets, as formatters of Python do it."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import io
+import re
+import tokenize
+from collections.abc import Mapping, Sequence
+
+# Lines of code that can be broken are not longer than this.
+WIDTH = 88
+INDENT = "    "
+
+
+def parsed(text: str) -> ast.expr:
+    """The expression that `text` is."""
+    return ast.parse(text, mode="eval").body
+
+
+class _Renaming(ast.NodeTransformer):
+    def __init__(self, expressions: Mapping[str, ast.expr]):
+        self.expressions = expressions
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.expressions.get(node.id, node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        args = []
+        for arg in node.args.args:
+            found = self.expressions.get(arg.arg)
+            args.append(ast.arg(found.id if isinstance(found, ast.Name) else arg.arg))
+        return ast.Lambda(arguments(args), self.visit(node.body))
+
+
+def arguments(args: Sequence[ast.arg]) -> ast.arguments:
+    return ast.arguments(posonlyargs=[], args=list(args), kwonlyargs=[], kw_defaults=[], defaults=[])
+
+
+def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.expr:
+    """`expression` with others in place of names."""
+    found: ast.expr = _Renaming(expressions).visit(copy.deepcopy(expression))
+    return found
+
+
+def names_in(expression: ast.expr) -> list[str]:
+    """The names in an expression, as often as they occur."""
+    return [node.id for node in ast.walk(expression) if isinstance(node, ast.Name)]
+
+
+def text_of(expression: ast.expr) -> str:
+    """An expression on one line."""
+    return _formatted(ast.unparse(ast.fix_missing_locations(expression)))
+
+
+_SIMPLE = re.compile(r"-?[\w.]+")
+
+
+def _formatted(text: str) -> str:
+    """What `ast.unparse` gives, with double quotes, and simple powers without spaces."""
+    tokens = [t for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.string]
+    edits: list[tuple[int, int, str]] = []
+    for i, token in enumerate(tokens):
+        start, end = token.start[1], token.end[1]
+        if token.type == tokenize.STRING and token.string.startswith("'") and '"' not in token.string:
+            edits.append((start, end, f'"{token.string[1:-1]}"'))
+        elif token.string == "**" and _plain_before(tokens, i - 1) and _plain_after(tokens, i + 1):
+            edits.append((tokens[i - 1].end[1], tokens[i + 1].start[1], "**"))
+    for start, end, new in reversed(edits):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _plain_before(tokens: Sequence[tokenize.TokenInfo], i: int) -> bool:
+    """Whether a number or a dotted name ends at token `i`."""
+    while i >= 0 and tokens[i].type in (tokenize.NAME, tokenize.NUMBER):
+        if i < 1 or tokens[i - 1].string != ".":
+            return True
+        i -= 2
+    return False
+
+
+def _plain_after(tokens: Sequence[tokenize.TokenInfo], i: int) -> bool:
+    """Whether a number or a dotted name, with a sign or without, and nothing more, begins at token `i`."""
+    if i < len(tokens) and tokens[i].string == "-":
+        i += 1
+    while i < len(tokens) and tokens[i].type in (tokenize.NAME, tokenize.NUMBER):
+        following = tokens[i + 1].string if i + 1 < len(tokens) else ""
+        if following != ".":
+            return following not in ("(", "[")
+        i += 2
+    return False
+
+
+def statement(head: str, expression: ast.expr, indent: str = "") -> list[str]:
+    """The lines of ``head`` (``y = ``, ``return ``) and an expression."""
+    return _broken(indent, head, expression, "")
+
+
+def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
+    line = f"{indent}{head}{text_of(node)}{tail}"
+    if len(line) <= WIDTH:
+        return [line]
+    inner = indent + INDENT
+    match node:
+        case ast.Call(func=func, args=args, keywords=keywords) if args or keywords:
+            parts: list[tuple[str, ast.expr]] = [("", arg) for arg in args]
+            parts += [(f"{keyword.arg}=", keyword.value) for keyword in keywords]
+            opening, closing = f"{text_of(func)}(", ")"
+        case ast.List(elts=elts) | ast.Tuple(elts=elts) if elts:
+            parts = [("", element) for element in elts]
+            opening, closing = ("[", "]") if isinstance(node, ast.List) else ("(", ")")
+        case ast.Dict(keys=keys, values=values) if values:
+            parts = [(f"{text_of(k)}: ", value) for k, value in zip(keys, values, strict=True) if k is not None]
+            opening, closing = "{", "}"
+        case ast.BinOp() | ast.Compare() if not tail.startswith(")"):
+            return [f"{indent}{head}(", *_operands(inner, node), f"{indent}){tail}"]
+        case _:
+            return [line]
+    single = f"{inner}{', '.join(name + text_of(part) for name, part in parts)}"
+    if len(single) <= WIDTH and not isinstance(node, (ast.List, ast.Tuple, ast.Dict)) and len(parts) > 0:
+        return [f"{indent}{head}{opening}", single, f"{indent}{closing}{tail}"]
+    if len(parts) == 1 and isinstance(node, ast.Call):  # a bracket in a bracket
+        return [f"{indent}{head}{opening}", *_broken(inner, parts[0][0], parts[0][1], ""), f"{indent}{closing}{tail}"]
+    lines = [line for name, part in parts for line in _broken(inner, name, part, ",")]
+    return [f"{indent}{head}{opening}", *lines, f"{indent}{closing}{tail}"]
+
+
+def _operands(indent: str, node: ast.expr) -> list[str]:
+    """A sum, each term on a line, if the whole does not fit on one."""
+    line = indent + text_of(node)
+    if len(line) <= WIDTH or not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub)):
+        return [line]
+    sign = "+" if isinstance(node.op, ast.Add) else "-"
+    return [*_operands(indent, node.left), *_broken(indent, f"{sign} ", node.right, "")]
+
+
+def definition(name: str, parameters: Sequence[str], body: Sequence[str], indent: str = "") -> list[str]:
+    """The lines of a function; `body` is indented."""
+    line = f"{indent}def {name}({', '.join(parameters)}):"
+    if len(line) <= WIDTH:
+        return [line, *body]
+    single = f"{indent}{INDENT}{', '.join(parameters)}"
+    if len(single) <= WIDTH:
+        return [f"{indent}def {name}(", single, f"{indent}):", *body]
+    return [f"{indent}def {name}(", *(f"{indent}{INDENT}{p}," for p in parameters), f"{indent}):", *body]

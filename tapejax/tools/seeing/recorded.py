@@ -1,0 +1,350 @@
+"""What a tape recorded, written as the functions that a person would write.
+
+The lines of a recording are read backwards, from what is wanted. Lines that one call of a function of the user's (or of a layer)
+ran become a call of a function; those that a derivative was taken of become a function that is handed to `jax.grad` or its like.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
+from typing import Any, NamedTuple
+
+from ...jaxprs.types import Positions, Value
+from ...places import Place, serves
+from ...tape.operation import Op
+from ...tape.recording import Entry
+from ...tape.slicing import Step
+from . import layout, scopes
+from .listing import bytecode
+from .scopes import Function, Key, Names, Statement, new_key
+
+Path = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
+
+
+class Running(NamedTuple):
+    """A function that runs, and where; each call of it has a number of its own."""
+
+    code: CodeType
+    instruction: int
+    call: int
+
+
+class Line(NamedTuple):
+    """One operation. `calls`: the functions that run, from that of the block inwards."""
+
+    op: Op
+    inputs: Sequence[Value]
+    outputs: Sequence[Value]
+    active_ins: Positions
+    active_outs: Positions
+    calls: tuple[Running, ...] = ()
+
+
+def lines_of(entries: Sequence[Entry], steps: Sequence[Step]) -> list[Line]:
+    """The operations of a program, with the calls that they were run in, but for those that all of them were run in."""
+    numbers = itertools.count()
+    before: tuple[Place, ...] = ()
+    calls: list[int] = []
+    found = []
+    for i, (entry, step) in enumerate(zip(entries, steps, strict=True)):
+        places = entry.calls or ((entry.where,) if entry.where else ())
+        again = i > 0 and entries[i - 1].op == entry.op
+        calls = calls[: _shared(before, places, again)]
+        calls += [next(numbers) for _ in places[len(calls) :]]
+        running = [Running(*place, call) for place, call in zip(places, calls, strict=True)]
+        functions = tuple([each for j, each in enumerate(running) if j == 0 or is_function(each.code)])
+        found.append(Line(entry.op, entry.inputs, entry.outputs, step.active_ins, step.active_outs, functions))
+        before = places
+    depth, shortest = 0, min((len(line.calls) for line in found), default=0)
+    while depth + 1 < shortest and len({line.calls[depth + 1].call for line in found}) == 1:
+        depth += 1
+    return [line._replace(calls=line.calls[depth:]) for line in found]
+
+
+def _shared(before: Sequence[Place], after: Sequence[Place], again: bool) -> int:
+    """In how many calls both of two operations were run, the second right after the first. `again`: they do the same."""
+    level = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
+    if level is None:  # one instruction may run several operations, but not twice the same
+        if len(before) != len(after) or not again:
+            return min(len(before), len(after))
+        level = len(after) - 1
+    elif before[level][0] is not after[level][0]:
+        return level
+    elif after[level][1] > before[level][1]:
+        return level + 1
+    while level > 0 and not _in_loop(*after[level]):  # the instruction was run before
+        level -= 1
+    return level + 1
+
+
+def _in_loop(code: CodeType, instruction: int) -> bool:
+    return any(start <= instruction <= stop for start, stop in bytecode(code).rounds)
+
+
+def is_function(code: CodeType) -> bool:
+    """Whether calls of `code` are printed as calls: a function of the user's, or what a layer of a library computes."""
+    return not code.co_name.startswith("<") and (not serves(code.co_filename) or code.co_name in ("call", "__call__"))
+
+
+_CALLED = {"functional": "model", "sequential": "model"}  # what Keras makes of them says less
+
+
+def call_name(code: CodeType) -> str:
+    """What a function that is printed for calls of `code` is called."""
+    if code.co_name in ("call", "__call__"):
+        of = code.co_qualname.split(".")[-2:-1]
+        if of and of[0] != "<locals>":
+            name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", of[0]).lower()
+            return _CALLED.get(name, name)
+    return code.co_name.strip("_") or "function"
+
+
+# ---- scopes while they are written ----------------------------------------------------------------------------------
+
+
+class Scope:
+    """The values of a function that is being written; `used` are those that lines before the ones written so far must make.
+
+    A value that was not recorded to depend on what varies is constant in the function as a whole.
+    """
+
+    def __init__(self) -> None:
+        self.used: dict[int, Value] = {}
+        self.keys: dict[int, Key] = {}
+        self.constants: dict[int, tuple[Key, Value]] = {}
+        self.trees: dict[Key, Path] = {}  # parts of trees, as arguments of calls
+
+    def key(self, x: Value) -> Key:
+        """What varies."""
+        self.used[id(x)] = x
+        return self.keys.setdefault(id(x), new_key())
+
+    def constant(self, x: Value) -> Key:
+        return self.constants.setdefault(id(x), (new_key(), x))[0]
+
+    def varies(self, x: Value) -> bool:
+        """Whether a value that is constant in a scope inside this one varies here."""
+        return False
+
+    def has_tree(self, arrays: Sequence[Value]) -> bool:
+        """Whether these values are in trees here."""
+        return True
+
+    def part(self, path: Path, arrays: Sequence[Value]) -> Key:
+        """The part of a tree that has `arrays`."""
+        for x in arrays:
+            self.key(x)
+        key = new_key()
+        self.trees[key] = path
+        return key
+
+
+class Inner(Scope):
+    """The scope of a function called by `parent`'s: what it does not make is handed to it."""
+
+    def __init__(self, parent: Scope):
+        super().__init__()
+        self.parent = parent
+
+    def varies(self, x: Value) -> bool:
+        return self.parent.varies(x)
+
+    def has_tree(self, arrays: Sequence[Value]) -> bool:
+        return self.parent.has_tree(arrays)
+
+
+class Writer:
+    """Writes functions. `operation` gives the code of one operation: ``operation(line, args)``, with a name for each input that
+    is not a literal. `literal`: the code of a number, or None."""
+
+    def __init__(
+        self,
+        operation: Callable[[Line, Sequence[str]], str],
+        literal: Callable[[Value], str | None],
+        new_name: Callable[[str], str],
+        reserved: set[str],
+    ):
+        self.operation, self.literal, self.new_name, self.reserved = operation, literal, new_name, reserved
+        self.names = Names()
+        self.functions: list[str] = []
+        self._known: dict[tuple[CodeType, str], str] = {}
+        self.paths: dict[int, Path] = {}
+        self.called: Mapping[int, str] = {}
+
+    # -- lines
+
+    def block(self, lines: Sequence[Line], depth: int, scope: Scope, user: bool = True) -> list[Statement]:
+        """The statements for `lines`, which are at `depth` or deeper, that make what `scope` uses."""
+        found: list[Statement] = []
+        stop = len(lines)
+        later: Line | None = None
+        while stop:
+            start = self._begin(lines, stop, depth)
+            part, stop = lines[start:stop], start
+            call = len(part[0].calls) > depth + 1
+            made = {id(x): x for line in part for x in line.outputs}
+            wanted = [x for key, x in made.items() if key in scope.used]
+            if not wanted:
+                continue
+            here = part[-1].calls[depth] if depth < len(part[-1].calls) else None
+            if call:
+                found += reversed(self._call(part, depth + 1, scope, wanted))
+            else:
+                found += reversed(self._operation(part[0], lines[:start], depth, scope))
+            last = call or later is None or part[-1].calls != later.calls or part[-1].op == later.op
+            if here is not None and last and len(wanted) == 1 and user:
+                name = bytecode(here.code).stores.get(here.instruction)
+                if name is not None:
+                    self.names.wishes.setdefault(scope.key(wanted[0]), name)
+            later = part[0]
+        return found[::-1]
+
+    def _begin(self, lines: Sequence[Line], stop: int, depth: int) -> int:
+        """Where the operation or call that ends at `stop` begins."""
+        last = lines[stop - 1]
+        start = stop - 1
+        if len(last.calls) <= depth + 1:
+            return start
+        while start and len(lines[start - 1].calls) > depth + 1:
+            if lines[start - 1].calls[depth + 1].call != last.calls[depth + 1].call:
+                break
+            start -= 1
+        return start
+
+    def argument(self, x: Value, active: bool, scope: Scope) -> str:
+        """The code for an input."""
+        if active or scope.varies(x):
+            return scope.key(x)
+        text = self.literal(x)
+        return scope.constant(x) if text is None else text
+
+    def _operation(self, line: Line, before: Sequence[Line], depth: int, scope: Scope) -> list[Statement]:
+        outs = [
+            scope.key(x) if j in line.active_outs and id(x) in scope.used else None for j, x in enumerate(line.outputs)
+        ]
+        args = [self.argument(x, i in line.active_ins, scope) for i, x in enumerate(line.inputs)]
+        return [Statement([*outs], layout.parsed(self.operation(line, args)))]
+
+    # -- calls
+
+    def _call(self, lines: Sequence[Line], depth: int, scope: Scope, wanted: Sequence[Value]) -> list[Statement]:
+        code = lines[-1].calls[depth].code
+        user = not serves(code.co_filename)
+        inner = Inner(scope)
+        results = [ast.Name(inner.key(x), ast.Load()) for x in wanted]
+        statements = self.block(lines, depth, inner, user)
+        made = {out for s in statements for out in s.outs}
+        given = [(key, x, True) for i, key in inner.keys.items() for x in [inner.used[i]] if key not in made]
+        given += [(key, x, False) for key, x in inner.constants.values()]
+        handed: dict[Key, str] = {}
+        for tree, parts in self._trees(inner, given).items():
+            path = _common([self.paths[id(x)] for _, x in parts])
+            root = new_key()
+            self.names.wishes[root] = tree
+            self._meanings(inner, parts, path, root)
+            handed[root] = scope.part(path, [x for _, x in parts])
+            given = [each for each in given if all(each[1] is not x for _, x in parts)]
+        parameters = self._ordered(code, lines, depth, given)
+        handed |= {key: self.argument(x, active, scope) for key, x, active in parameters}
+        result: ast.expr = results[0] if len(results) == 1 else ast.Tuple([*results], ast.Load())
+        function = Function([*handed], statements, result, call_name(code))
+        scopes.inline(function, self.names)
+        expression = self._applied(code, function, handed)
+        return [Statement([scope.key(x) for x in wanted], expression)]
+
+    def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str]) -> ast.expr:
+        """A call of the printed function that `function` is; or its result, if that is no more than a call of another."""
+        result = function.result
+        if (
+            not function.statements
+            and isinstance(result, ast.Call)
+            and getattr(result.func, "id", None) in self._known.values()
+        ):
+            plain = layout.replaced(result, self.names.meanings)
+            return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
+        raw = Names(given={key: key for key in _all_keys(function)}, meanings=self.names.meanings)
+        numbers: dict[str, str] = {}
+        text = "\n".join(scopes.lines(function, "f", raw))
+        text = re.sub(r"ж\d+", lambda m: numbers.setdefault(m[0], f"v{len(numbers)}"), text)
+        if (code, text) not in self._known:
+            name = self._known[code, text] = self.new_name(function.wish)
+            scopes.name_all(function, self.names, self.reserved)
+            self.functions.append("\n".join(scopes.lines(function, name, self.names)))
+        args: list[ast.expr] = [layout.parsed(handed[key]) for key in function.parameters]
+        return ast.Call(ast.Name(self._known[code, text], ast.Load()), args, [])
+
+    def _trees(self, inner: Scope, given: Sequence[tuple[Key, Value, bool]]) -> dict[str, list[tuple[Key, Value]]]:
+        """What of `given` is handed over as a part of a tree, by the name of the tree."""
+        found: dict[str, list[tuple[Key, Value]]] = {}
+        for key, x, active in given:
+            if active and id(x) in self.paths:
+                found.setdefault(self.paths[id(x)][0], []).append((key, x))
+        return {tree: xs for tree, xs in found.items() if len(xs) > 1 and inner.has_tree([x for _, x in xs])}
+
+    def _meanings(self, inner: Scope, parts: Sequence[tuple[Key, Value]], path: Path, root: Key) -> None:
+        for key, x in parts:
+            self.names.meanings[key] = item(root, self.paths[id(x)][len(path) :])
+        for key, other in inner.trees.items():
+            if other[: len(path)] == path:
+                self.names.meanings[key] = item(root, other[len(path) :])
+
+    def _ordered(
+        self, code: CodeType, lines: Sequence[Line], depth: int, given: Sequence[tuple[Key, Value, bool]]
+    ) -> list[tuple[Key, Value, bool]]:
+        """What is handed over, in the order of the parameters of `code`; sets what it is called."""
+        arguments = [name for name in code.co_varnames[: code.co_argcount] if name not in ("self", "cls")]
+        operands = {}
+        for line in lines:
+            if len(line.calls) == depth + 1:
+                running = line.calls[depth]
+                names = bytecode(running.code).operands.get(running.instruction, ())
+                if len(names) == len(line.inputs):
+                    operands.update({id(x): n for x, n in zip(line.inputs, names, strict=True) if n is not None})
+        wishes: dict[Key, str | None] = {}
+        for key, x, _ in given:
+            path = self.paths.get(id(x))
+            name = str(path[-1]) if path else operands.get(id(x)) or self.called.get(id(x), "").split(".")[-1]
+            wishes[key] = name if name and name.isidentifier() else None
+        left = iter([name for name in arguments if name not in wishes.values()])
+        for key, _, _ in reversed(given):  # they were met from the last to the first
+            if wishes[key] is None:
+                wishes[key] = next(left, None)
+            self.names.wishes[key] = wishes[key] or "x"
+        order = {name: i for i, name in enumerate(arguments)}
+        return sorted(reversed(given), key=lambda each: order.get(self.names.wishes[each[0]], len(order)))
+
+
+def item(root: str, path: Path) -> ast.expr:
+    """``root["a"]["b"]``."""
+    found: ast.expr = ast.Name(root, ast.Load())
+    for part in path:
+        found = ast.Subscript(found, ast.Constant(part), ast.Load())
+    return found
+
+
+def _common(paths: Sequence[Path]) -> Path:
+    """The path of the smallest tree that has all of them."""
+    found = paths[0][:-1]
+    for path in paths:
+        count = next((i for i, (a, b) in enumerate(zip(found, path[:-1], strict=False)) if a != b), None)
+        found = found[: min(len(found), len(path) - 1) if count is None else count]
+    return found
+
+
+def _all_keys(function: Function) -> Iterator[Key]:
+    yield from function.parameters
+    yield from _bound(function.result)
+    for s in function.statements:
+        yield from (out for out in s.outs if out is not None)
+        yield from _all_keys(s.function) if s.function is not None else _bound(s.expression)
+    yield from function.free()
+
+
+def _bound(expression: ast.expr | None) -> Iterator[Key]:
+    for node in ast.walk(expression) if expression is not None else ():
+        if isinstance(node, ast.Lambda):
+            yield from (arg.arg for arg in node.args.args)

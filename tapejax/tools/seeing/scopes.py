@@ -1,0 +1,270 @@
+"""Functions of printed code while they are written: statements over numbered values, then names and text.
+
+A value is a `Key`, an identifier that no user's code has. When a function is known as a whole, a temporary that is used once goes
+to where it is used, and the others get the names that the user's code has for them.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from . import layout
+from .layout import INDENT, WIDTH, names_in
+from .listing import unused
+
+Key: TypeAlias = str
+_MARK = "ж"
+_numbers = itertools.count()
+
+
+def new_key() -> Key:
+    return f"{_MARK}{next(_numbers)}"
+
+
+def is_key(name: str) -> bool:
+    return name.startswith(_MARK)
+
+
+def keys_of(expression: ast.expr) -> Counter[Key]:
+    """The keys in an expression, without those that its lambdas bind."""
+    nodes = list(ast.walk(expression))
+    bound = {arg.arg for node in nodes if isinstance(node, ast.Lambda) for arg in node.args.args}
+    return Counter(n.id for n in nodes if isinstance(n, ast.Name) and is_key(n.id) and n.id not in bound)
+
+
+@dataclass
+class Statement:
+    """``outs = expression``; or the definition of a local function, of which `outs` has the key."""
+
+    outs: list[Key | None]
+    expression: ast.expr | None = None
+    function: Function | None = None
+    effects: bool = False
+    unpacks: bool = False  # whether it takes its one result out of a tuple
+
+    def keys(self) -> Counter[Key]:
+        """What it uses."""
+        if self.function is not None:
+            return self.function.free()
+        assert self.expression is not None
+        return keys_of(self.expression)
+
+    def plain_names(self) -> set[str]:
+        """Names of modules, constants and other functions in it."""
+        if self.function is not None:
+            return self.function.plain_names()
+        assert self.expression is not None
+        return {name for name in names_in(self.expression) if not is_key(name)}
+
+
+@dataclass
+class Function:
+    """Parameters, statements and a result. Other keys in it are values of the scopes around it."""
+
+    parameters: list[Key]
+    statements: list[Statement]
+    result: ast.expr
+    wish: str = "f"
+    comments: list[str] = field(default_factory=list)
+
+    def free(self) -> Counter[Key]:
+        made = {*self.parameters, *(out for s in self.statements for out in s.outs)}
+        used = sum((s.keys() for s in self.statements), keys_of(self.result))
+        return Counter({key: n for key, n in used.items() if key not in made})
+
+    def plain_names(self) -> set[str]:
+        found = {name for name in names_in(self.result) if not is_key(name)}
+        return found.union(*(s.plain_names() for s in self.statements))
+
+    def as_expression(self) -> ast.expr:
+        """A function without statements: what it calls, if it hands its parameters on, else a lambda."""
+        match self.result:
+            case ast.Call(func=ast.Name() as called, args=args, keywords=[]):
+                if [getattr(arg, "id", None) for arg in args] == self.parameters:
+                    return called
+        return ast.Lambda(layout.arguments([ast.arg(key) for key in self.parameters]), self.result)
+
+
+@dataclass
+class Names:
+    """What keys are called: `wishes` as far as the user's code has names; `meanings`: those that are expressions, not names."""
+
+    wishes: dict[Key, str] = field(default_factory=dict)
+    meanings: dict[Key, ast.expr] = field(default_factory=dict)
+    given: dict[Key, str] = field(default_factory=dict)
+
+    def expressions(self) -> dict[str, ast.expr]:
+        """What is written in place of each key."""
+        found: dict[str, ast.expr] = {key: ast.Name(name, ast.Load()) for key, name in self.given.items()}
+        return found | {key: layout.replaced(x, found) for key, x in self.meanings.items()}
+
+    def shown(self, expression: ast.expr) -> str:
+        """The text of an expression, with what is not named yet as it is likely to be."""
+        found: dict[str, ast.expr] = {}
+        inner: dict[str, ast.expr] = {}
+        for node in ast.walk(expression):
+            for name in [getattr(node, "id", None) or getattr(node, "arg", None)]:
+                if isinstance(name, str) and is_key(name):
+                    text = self.given.get(name) or self.wishes.get(name) or "t0"
+                    found[name] = self.meanings.get(name) or ast.Name(text, ast.Load())
+                    for key in keys_of(found[name]):
+                        inner[key] = ast.Name(self.given.get(key) or self.wishes.get(key) or "t0", ast.Load())
+        return layout.text_of(layout.replaced(layout.replaced(expression, found), inner))
+
+
+# ---- what is used once is written where it is used -------------------------------------------------------------------
+
+
+def inline(function: Function, names: Names, depth: int = 1, values: bool = True) -> None:
+    """Writes temporaries of `function` where they are used, up to the width of a line. `values`: not only local functions."""
+    done: list[Statement] = []
+    todo = list(function.statements)
+    while todo:
+        s = todo.pop(0)
+        if s.function is not None:
+            inline(s.function, names, depth + 1, values)
+            expression = None if s.function.statements or s.function.comments else s.function.as_expression()
+        else:
+            expression = s.expression
+        (out,) = s.outs if len(s.outs) == 1 else (None,)
+        kept = s.effects or s.unpacks or s.function is None and (not values or out in names.wishes)
+        if out is not None and not kept and expression is not None:
+            uses = [(i, t.keys()[out]) for i, t in enumerate(todo)]
+            total = sum(n for _, n in uses) + keys_of(function.result)[out]
+            again = isinstance(expression, ast.Name)
+            if total and (total == 1 or again) and _moved(function, todo, uses, out, expression, names, depth):
+                continue
+        done.append(s)
+    function.statements = done
+
+
+def _moved(
+    function: Function,
+    todo: list[Statement],
+    uses: Sequence[tuple[int, int]],
+    out: Key,
+    expression: ast.expr,
+    names: Names,
+    depth: int,
+) -> bool:
+    """Writes `expression` in the place of `out`, if lines do not get too long by it."""
+    new = []
+    for i, n in uses:
+        if n:
+            changed = _with(todo[i], out, expression, names, depth)
+            if changed is None:
+                return False
+            new.append((i, changed))
+    result = function.result
+    if keys_of(result)[out]:
+        result = layout.replaced(result, {out: expression})
+        if len(names.shown(result)) + len(INDENT * depth + "return ") > WIDTH:
+            return False
+    for i, changed in new:
+        todo[i] = changed
+    function.result = result
+    return True
+
+
+def _with(s: Statement, out: Key, expression: ast.expr, names: Names, depth: int) -> Statement | None:
+    """The statement with `expression` in the place of `out`; None if it is too long then."""
+    if s.function is not None:
+        inner = replace(s.function, statements=list(s.function.statements))
+        uses = [(i, t.keys()[out]) for i, t in enumerate(inner.statements)]
+        moved = _moved(inner, inner.statements, uses, out, expression, names, depth + 1)
+        return replace(s, function=inner) if moved else None
+    assert s.expression is not None
+    changed = layout.replaced(s.expression, {out: expression})
+    heads = ", ".join("_" if o is None else names.wishes.get(o, "t0") for o in s.outs)
+    fits = len(INDENT * depth) + len(heads) + len(" = ") + len(names.shown(changed)) <= WIDTH
+    return replace(s, expression=changed) if fits else None
+
+
+# ---- names and text -------------------------------------------------------------------------------------------------
+
+
+def name_all(function: Function, names: Names, reserved: set[str]) -> None:
+    """Gives each key in `function` a name. `reserved`: names that have a meaning already."""
+    blocked = reserved | function.plain_names()
+    for key in function.free():
+        blocked |= {names.given[key]} if key in names.given else set()
+        blocked |= set(names_in(names.meanings[key])) if key in names.meanings else set()
+    last = {key: i for i, s in enumerate(function.statements) for key in s.keys()}
+    last |= dict.fromkeys(keys_of(function.result), len(function.statements))
+    current: dict[str, Key] = {}  # by name: the value that has it now
+    for key in function.parameters:
+        if key not in names.meanings:
+            _name(key, names, blocked | current.keys(), current, "x")
+    for i, s in enumerate(function.statements):
+        if s.function is not None:
+            name_all(s.function, names, reserved)
+        else:
+            assert s.expression is not None
+            _name_lambdas(s.expression, names, reserved)
+        held = {name for name, key in current.items() if last.get(key, -1) > i}
+        for out in s.outs:
+            if out is not None:
+                _name(out, names, blocked | held, current, "t")
+                held.add(names.given[out])
+    _name_lambdas(function.result, names, reserved)
+
+
+def _name(key: Key, names: Names, taken: set[str], current: dict[str, Key], default: str) -> None:
+    wish = names.wishes.get(key)
+    if wish is None:
+        name = unused("t0", taken | current.keys(), 1) if default == "t" else unused(default, taken)
+        if default == "t":
+            name = next(f"t{n}" for n in itertools.count() if f"t{n}" not in taken and f"t{n}" not in current)
+    else:
+        name = unused(wish, taken)
+    names.given[key] = name
+    current[name] = key
+
+
+def _name_lambdas(expression: ast.expr, names: Names, reserved: set[str]) -> None:
+    for node in ast.walk(expression):  # outer ones first
+        if isinstance(node, ast.Lambda):
+            own = [arg.arg for arg in node.args.args if is_key(arg.arg)]
+            free = keys_of(node)
+            blocked = reserved | {n for n in names_in(node.body) if not is_key(n)}
+            blocked |= {names.given[key] for key in free if key in names.given}
+            blocked |= {n for key in free if key in names.meanings for n in names_in(names.meanings[key])}
+            for key in own:
+                names.given[key] = unused(names.wishes.get(key, "x"), blocked)
+                blocked.add(names.given[key])
+
+
+def body(function: Function, names: Names, indent: str) -> list[str]:
+    """The text of what is in `function` but its result; all keys of it have names."""
+    found = names.expressions()
+    text = [indent + line for line in function.comments]
+    for s in function.statements:
+        if s.function is not None and text and text[-1]:
+            text.append("")
+        text += _statement_lines(s, names, found, indent)
+    return text
+
+
+def lines(function: Function, name: str, names: Names, indent: str = "") -> list[str]:
+    """The text of `function`, all keys of which have names."""
+    inner = indent + INDENT
+    result = layout.statement("return ", layout.replaced(function.result, names.expressions()), inner)
+    parameters = [names.given[key] for key in function.parameters]
+    return layout.definition(name, parameters, [*body(function, names, inner), *result], indent)
+
+
+def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:
+    if s.function is not None:
+        assert s.outs[0] is not None
+        yield from lines(s.function, names.given[s.outs[0]], names, indent)
+        yield ""
+        return
+    assert s.expression is not None
+    outs = ["_" if out is None else names.given[out] for out in s.outs]
+    head = f"({outs[0]},)" if s.unpacks else ", ".join(outs)
+    yield from layout.statement(f"{head} = " if outs else "", layout.replaced(s.expression, found), indent)
