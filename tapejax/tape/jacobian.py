@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,10 +12,42 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..jaxprs.dependence import is_inexact
-from ..jaxprs.types import Value, Values
+from ..jaxprs.types import Function, Value, Values
 from . import runner
+from .operation import PythonOp
 from .slicing import Program
 from .sweep import push, sweep
+
+
+class RowsOp(PythonOp):
+    """The sweeps for a ``"jacobian"`` or a ``"batch_jacobian"``: ``rows(program, *values)``. `rows` is a function of a module."""
+
+    __slots__ = ("program", "rows")
+
+    def __init__(self, name: str, rows: Callable[..., list[Any]], program: Program):
+        super().__init__(name, functools.partial(rows, program))
+        self.rows, self.program = rows, program
+
+
+def _run_rows(name: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
+    return list(runner.current.run(RowsOp(name, rows, program), values))
+
+
+class BatchOp(PythonOp):
+    """`row`, a sweep of `program`, of each index below `count`, stacked along `axis`. Its inputs: the values of the program.
+
+    `result_bytes`: of all the results.
+    """
+
+    __slots__ = ("row", "count", "program", "result_bytes", "axis")
+
+    def __init__(self, row: Function, count: Any, program: Program, result_bytes: Any, axis: int):
+        super().__init__("batch", lambda *values: jax.vmap(row, out_axes=axis)(jnp.arange(count)))
+        self.row, self.count, self.program, self.result_bytes, self.axis = row, count, program, result_bytes, axis
+
+
+def _run_batch(row: Function, count: Any, program: Program, values: Values, result_bytes: Any, axis: int = 0) -> Any:
+    return runner.current.run(BatchOp(row, count, program, result_bytes, axis), values)
 
 
 def jacobian(program: Program, values: Values, mode: str | None = None) -> list[Any]:
@@ -33,10 +67,10 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     if mode == "forward" or (mode is None and fewer):
         rows, others = others, rows
     try:
-        return runner.current.rows("jacobian", rows, program, values)
+        return _run_rows("jacobian", rows, program, values)
     except (LookupError, TypeError, ValueError, NotImplementedError) as error:
         try:  # a while_loop has forward mode only, a custom_vjp reverse mode only
-            return runner.current.rows("jacobian", others, program, values)
+            return _run_rows("jacobian", others, program, values)
         except Exception:
             raise error from None
 
@@ -45,7 +79,7 @@ def batch_jacobian(program: Program, values: Values) -> list[Any]:
     """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
     if _target(program, values) is None:
         return [None] * len(program.sources)
-    return runner.current.rows("batch_jacobian", _batch_rows, program, values)
+    return _run_rows("batch_jacobian", _batch_rows, program, values)
 
 
 def _target(program: Program, values: Values) -> Any:
@@ -77,7 +111,7 @@ def _rows(program: Program, values: Values, target: Value, shape: tuple[Any, ...
 
     count = math.prod(shape)
     each = sum(values[slot].nbytes for slot in program.sources if slot is not None)
-    return list(runner.current.batch(row, count, program, values, count * each))
+    return list(_run_batch(row, count, program, values, count * each))
 
 
 def _reverse_rows(program: Program, *values: Any) -> list[Any]:
@@ -106,7 +140,7 @@ def _forward_columns(program: Program, *values: Any) -> list[Any]:
                 parts.append(part.astype(jnp.real(source).dtype))
             return jax.lax.complex(*parts) if len(parts) > 1 else parts[0]
 
-        columns = runner.current.batch(column, source.size, program, values, source.size * target.nbytes, axis=-1)
+        columns = _run_batch(column, source.size, program, values, source.size * target.nbytes, axis=-1)
         found.append(columns.reshape(target.shape + source.shape))
     return found
 

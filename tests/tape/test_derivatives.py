@@ -176,14 +176,14 @@ def test_inside_transformations():
 def modes(monkeypatch):
     """The ways in which Jacobians were computed since: their Ops and the arrays that they ran on."""
     seen = []
-    run = running.run_rows
+    run = running._WAYS[jacobians.RowsOp]
     modes = {jacobians._reverse_rows: ("reverse",), jacobians._forward_columns: ("forward",)}
 
-    def spy(name, rows, program, values):
-        seen.append(((name, *modes.get(rows, ())), schedule.compiled(name, rows, program), values))
-        return run(name, rows, program, values)
+    def spy(op, *values):
+        seen.append(((op.name, *modes.get(op.rows, ())), schedule.compiled(op.name, op.rows, op.program), values))
+        return run(op, *values)
 
-    monkeypatch.setattr(running, "run_rows", spy)
+    monkeypatch.setitem(running._WAYS, jacobians.RowsOp, spy)
     return seen
 
 
