@@ -48,6 +48,7 @@ from tapejax.debugging import assert_rank as assert_rank
 from tapejax.math import atan as atan
 from tapejax.math import atan2 as atan2
 from tapejax.math import atanh as atanh
+from tapejax import audio as audio
 from tapejax import autodiff as autodiff
 from tapejax import autograph as autograph
 def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> tf.Tensor:
