@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from taping import X, Y, program_of, recorded
 
+import tapejax as tf
 from tapejax.tape import dispatch, runner
 from tapejax.tape.jacobian import batch_jacobian, jacobian
 from tapejax.tape.pullback import PullbackOp
