@@ -12,6 +12,7 @@ import numpy as np
 from ..jaxprs.dependence import is_inexact
 from ..jaxprs.types import Value, Values
 from . import runner
+from .derivative import run_rows
 from .slicing import Program
 from .sweep import push, sweep
 
@@ -33,10 +34,10 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     if mode == "forward" or (mode is None and fewer):
         rows, others = others, rows
     try:
-        return runner.current.rows("jacobian", rows, program, values)
+        return run_rows("jacobian", rows, program, values)
     except (LookupError, TypeError, ValueError, NotImplementedError) as error:
         try:  # a while_loop has forward mode only, a custom_vjp reverse mode only
-            return runner.current.rows("jacobian", others, program, values)
+            return run_rows("jacobian", others, program, values)
         except Exception:
             raise error from None
 
@@ -45,7 +46,7 @@ def batch_jacobian(program: Program, values: Values) -> list[Any]:
     """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
     if _target(program, values) is None:
         return [None] * len(program.sources)
-    return runner.current.rows("batch_jacobian", _batch_rows, program, values)
+    return run_rows("batch_jacobian", _batch_rows, program, values)
 
 
 def _target(program: Program, values: Values) -> Any:
