@@ -48,6 +48,7 @@ from tapejax.debugging import assert_rank as assert_rank
 from tapejax.math import atan as atan
 from tapejax.math import atan2 as atan2
 from tapejax.math import atanh as atanh
+from tapejax import audio as audio
 from tapejax import autodiff as autodiff
 from tapejax import autograph as autograph
 def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> tf.Tensor:
@@ -249,6 +250,7 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> print(tape.gradient(y, x).numpy())
     2.0
     """
+from tapejax.compat.v1 import gradients as gradients
 from tapejax.math import greater as greater
 from tapejax.math import greater_equal as greater_equal
 from tapejax.compat.v1 import group as group
@@ -301,6 +303,7 @@ def map_fn(fn: Callable[..., Any], elems: Nest, dtype: DTypeLike | Nest = None, 
     """
 from tapejax import math as math
 from tapejax.linalg import matmul as matmul
+from tapejax.linalg import sqrtm as matrix_square_root
 from tapejax.math import maximum as maximum
 def meshgrid(*args: TensorLike, indexing: str = 'xy', name: str = 'meshgrid') -> list[tf.Tensor]:
     """Grids of coordinates out of vectors: 'xy' (the second varies along the first axis) or 'ij'. Matrices are flattened."""
@@ -356,6 +359,7 @@ def pad(tensor: TensorLike, paddings: Any, mode: Any = 'CONSTANT', constant_valu
     """
 from tapejax.math import pow as pow
 from tapejax.compat.v1 import print as print
+from tapejax import profiler as profiler
 def py_function(func: Callable[..., Any], inp: Sequence[TensorLike], Tout: DTypeLike | Sequence[DTypeLike], name: str | None = None) -> Nest:
     """Runs `func` on the tensors as Python: the tape records what it computes, so it is differentiable.
 
@@ -409,6 +413,7 @@ from tapejax.math import reduce_mean as reduce_mean
 from tapejax.math import reduce_min as reduce_min
 from tapejax.math import reduce_prod as reduce_prod
 from tapejax.math import reduce_sum as reduce_sum
+from tapejax.compat.v1 import register_tensor_conversion_function as register_tensor_conversion_function
 def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
 def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> tf.Tensor:

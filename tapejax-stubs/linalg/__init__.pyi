@@ -109,6 +109,8 @@ def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str 
     Raises:
       InvalidArgumentError: the shapes do not fit; on the CPU also: `matrix` is not invertible.
     """
+def sqrtm(input: TensorLike, name: str | None = None) -> Nest:
+    """The square root of matrices that have one; on the CPU only."""
 def svd(tensor: TensorLike, full_matrices: Any = False, compute_uv: Any = True, name: str | None = None) -> tf.Tensor:
     """Singular values s and singular vectors: ``tensor = u @ diag(s) @ adjoint(v)``.
 

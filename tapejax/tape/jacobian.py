@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -10,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..jaxprs.dependence import is_inexact
+from ..jaxprs.fence import Tracer
 from ..jaxprs.types import Value, Values
 from . import runner
+from .active import outside
 from .derivative import run_rows
 from .slicing import Program
 from .sweep import push, sweep
@@ -22,6 +25,7 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
 
     Reverse mode (as `jax.jacrev`: the pullback under `vmap`) takes a pass for each element of the target, forward mode
     (as `jax.jacfwd`: the pushforward under `vmap`) one for each element of the sources. By default the mode with fewer passes.
+    At a pole, where the modes may differ, it is what reverse mode gives, by default.
     """
     target = _target(program, values)
     connected = [slot for slot in program.sources if slot is not None]
@@ -34,12 +38,41 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     if mode == "forward" or (mode is None and fewer):
         rows, others = others, rows
     try:
-        return run_rows("jacobian", rows, program, values)
+        found = run_rows("jacobian", rows, program, values)
+        return found if mode or rows is _reverse_rows else _with_poles(found, program, values)
     except (LookupError, TypeError, ValueError, NotImplementedError) as error:
         try:  # a while_loop has forward mode only, a custom_vjp reverse mode only
             return run_rows("jacobian", others, program, values)
         except Exception:
             raise error from None
+
+
+def _with_poles(found: list[Any], program: Program, values: Values) -> list[Any]:
+    """What forward mode `found`, or reverse mode where that is not finite.
+
+    A product of an infinite slope with a zero is nan; which zeros there are depends on the mode.
+    """
+
+    arrays = [x for x in found if x is not None]
+    traced = any([isinstance(x, Tracer) for x in arrays])
+    # on the host nothing is compiled for it
+    numbers: Any = jnp if traced or not all(map(_is_on_host, arrays)) else np
+
+    def by_reverse_mode() -> list[Any]:
+        return runner.current.rows("jacobian", _reverse_rows, program, values)
+
+    with outside():
+        known = functools.reduce(numbers.logical_and, [numbers.isfinite(x).all() for x in arrays])
+    try:
+        if traced:
+            return list(jax.lax.cond(known, lambda: found, by_reverse_mode))
+        return found if bool(known) else by_reverse_mode()
+    except (LookupError, TypeError, ValueError, NotImplementedError):  # a while_loop has forward mode only
+        return found
+
+
+def _is_on_host(x: Value) -> bool:
+    return x.is_fully_addressable and {device.platform for device in x.devices()} == {"cpu"}
 
 
 def batch_jacobian(program: Program, values: Values) -> list[Any]:

@@ -59,7 +59,7 @@ _TABLE = {
     "tf.linalg": """
         adjoint band_part cholesky cholesky_solve cross det diag diag_part eig eigh eigvals eigvalsh einsum expm eye
         global_norm inv l2_normalize logdet lstsq matmul matrix_rank matrix_transpose matvec norm normalize pinv qr set_diag
-        slogdet solve svd tensordot trace triangular_solve
+        slogdet solve sqrtm svd tensordot trace triangular_solve
         """,
     "tf.random": """
         categorical fold_in gamma normal poisson set_seed shuffle split stateless_binomial stateless_categorical
@@ -94,6 +94,9 @@ _LATER: dict[str, dict[str, str]] = {
             get_static_value group identity_n is_symbolic_tensor no_op tuple
             """,
         "ops.indexed_slices": "IndexedSlices",
+        "ops.linalg": "matrix_square_root=sqrtm",
+        "programs.graphs": "gradients",
+        "values.conversions": "register_tensor_conversion_function",
         "ops.initializers": """
             constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer
             """,
@@ -169,6 +172,7 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.distribute.cluster_resolver": {"ops.tpu": "TPUClusterResolver"},
     "tf.distribute.experimental": {"ops.tpu": "TPUStrategy"},
     "tf.dtypes": {"ops.array": "cast complex saturate_cast"},
+    "tf.experimental": {"programs.optional": "Optional"},
     "tf.experimental.numpy": {
         "ops.numpy_api": """
             asanyarray ascontiguousarray bool_ complex128 complex64 complex_ e experimental_enable_numpy_behavior finfo fix
@@ -183,6 +187,7 @@ _LATER: dict[str, dict[str, str]] = {
             seed=random_seed standard_normal=random_standard_normal uniform=random_uniform
             """
     },
+    "tf.profiler.experimental": {"ops.profiler": "Profile ProfilerOptions Trace start stop"},
     "tf.experimental.dlpack": {"ops.graph": "from_dlpack to_dlpack"},
     "tf.image": {
         "ops.image": """
@@ -202,7 +207,9 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.encoded": _CODECS,
     },
     "tf.io.gfile": {"ops.io": "GFile copy exists glob isdir join listdir makedirs mkdir remove rename rmtree walk"},
-    "tf.math.special": {"ops.math": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e"},
+    "tf.math.special": {
+        "ops.math": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e dawsn expint fresnel_cos fresnel_sin spence"
+    },
     "tf.nn": {
         "ops.rearrange": "space_to_batch",
         "ops.sampled": "nce_loss sampled_softmax_loss",

@@ -48,6 +48,31 @@ def get_logger() -> Any:
     """The logger ``tapejax``."""
 def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
     """The value as NumPy, or None for a tensor that JAX is tracing."""
+def gradients(ys: Nest, xs: Nest, grad_ys: Nest = None, name: str = 'gradients', gate_gradients: Ignored = False, aggregation_method: Ignored = None, stop_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> list[tf.Tensor | None]:
+    """The gradient of the sum of all elements of `ys` with respect to each of `xs`, in a `function`.
+
+    Args:
+      ys: a tensor or a list of tensors.
+      xs: a tensor or variable, or a list of these: whatever `ys` were computed from, constants and other results included.
+      grad_ys: the cotangents to start from, as `ys`; None for ones.
+      stop_gradients: a tensor or a list of tensors that do not depend on `xs` here.
+      unconnected_gradients: what stands for an x that no y depends on: None or zeros.
+
+    Returns:
+      A list with a gradient for each of `xs`, of its shape and dtype, or None.
+
+    Raises:
+      RuntimeError: outside of a `function`, as in TensorFlow: use `GradientTape`.
+      ValueError: there are more or fewer of `grad_ys` than of `ys`.
+
+    >>> import tapejax as tf
+    >>> @tf.function
+    ... def slope_and_curvature(x):
+    ...     (slope,) = tf.gradients(x**3, x)
+    ...     return slope, tf.gradients(slope, x)[0]
+    >>> print(*slope_and_curvature(tf.constant(2.0)))
+    tf.Tensor(12.0, shape=(), dtype=float32) tf.Tensor(12.0, shape=(), dtype=float32)
+    """
 def group(*inputs: object, **kwargs: Any) -> None:
     """Nothing: what is to run has run. Raises ValueError for a keyword other than `name`."""
 def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[tf.Tensor]:
@@ -55,6 +80,7 @@ def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[tf.
 def is_symbolic_tensor(tensor: object) -> bool:
     """Whether it is a tensor whose value is not known, since JAX is tracing it."""
 from tapejax.compat.v1 import logging as logging
+from tapejax.linalg import sqrtm as matrix_square_root
 def name_scope(name: str | None, default_name: str | None = None, values: Ignored = None) -> Any:
     """`tf.name_scope` of `name`, of `default_name` where that is None; where both are, all scopes are left."""
 def no_op(name: str | None = None) -> None:
@@ -75,6 +101,30 @@ def print(*inputs: object, **kwargs: Any) -> None:
     >>> import sys, tapejax as tf
     >>> tf.print("x =", tf.range(10), [tf.constant(1.5), "text"], output_stream=sys.stdout)
     x = [0 1 2 ... 7 8 9] [1.5, 'text']
+    """
+def register_tensor_conversion_function(base_type: type[Any] | tuple[type[Any], ...], conversion_func: Callable[..., Any], priority: int = 100) -> None:
+    """Makes objects of a class tensors wherever an operation takes one, beside a tensor in Python's operators, too.
+
+    Args:
+      base_type: the class, or a tuple of classes; subclasses count.
+      conversion_func: called as ``conversion_func(value, dtype=None, name=None, as_ref=False)``. It returns a tensor, which has
+        that dtype if one is given, or NotImplemented, which passes `value` on to the next function. Gradients pass through what
+        it computes.
+      priority: functions with smaller numbers are asked first, of equal ones those that were registered earlier.
+
+    Raises:
+      TypeError: `base_type` is not a class or one of numbers or NumPy arrays, or `conversion_func` cannot be called.
+
+    >>> import tapejax as tf
+    >>> class Positive:
+    ...     def __init__(self, value):
+    ...         self.logarithm = tf.Variable(tf.math.log(value))
+    >>> tf.register_tensor_conversion_function(Positive, lambda x, dtype, name, as_ref: tf.exp(x.logarithm))
+    >>> scale = Positive(2.0)
+    >>> with tf.GradientTape() as tape:
+    ...     y = tf.constant(3.0) * scale
+    >>> print(y.numpy(), tape.gradient(y, scale.logarithm).numpy())
+    6.0 6.0
     """
 from tapejax.random import set_seed as set_random_seed
 from tapejax.nn import space_to_batch as space_to_batch_nd

@@ -463,3 +463,30 @@ def matrix_rank(a, tol=None, validate_args=False):
     limit = jnp.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(s, -1, keepdims=True)
     limit = limit if tol is None else jnp.asarray(tol, s.dtype)
     return jnp.sum(s > limit, -1, dtype=jnp.int32)
+
+
+# ---- Square roots ------------------------------------------------------------------------------------------------------------
+
+
+def _root(x):
+    """The square root of a matrix: the root of ``s @ s - x``, which JAX differentiates."""
+
+    def solve(excess, start):
+        root = scipy_linalg.sqrtm(x)  # JAX computes it with complex numbers
+        return (root if jnp.iscomplexobj(x) else jnp.real(root)).astype(x.dtype)
+
+    def solve_tangent(linear, y):
+        system = jax.jacobian(linear, holomorphic=jnp.iscomplexobj(x))(y).reshape(y.size, y.size)
+        return jnp.linalg.solve(system, y.reshape(-1)).reshape(y.shape)
+
+    return lax.custom_root(lambda s: s @ s - x, x, solve, solve_tangent)
+
+
+def _roots(x):
+    if not x.size:
+        return x
+    flat = x.reshape(-1, *x.shape[-2:])  # JAX has no batches of Schur decompositions
+    return jnp.stack([_root(one) for one in flat]).reshape(x.shape)
+
+
+sqrtm = _square("sqrtm", _roots, "The square root of matrices that have one; on the CPU only.")

@@ -107,6 +107,39 @@ def _angle(x):
     return jnp.angle(x) if jnp.iscomplexobj(x) else jnp.where(x < 0, jnp.asarray(jnp.pi, x.dtype), 0)
 
 
+@jax.custom_jvp
+def _spence(x):
+    return special.spence(x)
+
+
+@_spence.defjvp
+def _spence_jvp(primals, tangents):
+    # The integrand, by definition: JAX's derivative of its approximation is zero at 0 and 1.
+    (x,), (dx,) = primals, tangents
+    # At 1 a second derivative is nan, as TensorFlow's: a choice of two constants would make it 0.
+    return _spence(x), dx * jnp.where(x == 1, -1, jnp.log(x) / (1 - x))
+
+
+@jax.custom_jvp
+def _expint(x):
+    inside = (x > 0) & (x < jnp.inf)  # JAX's loop for negative arguments does not end at tiny ones
+    value = jnp.where(inside, special.expi(jnp.where(inside, x, 1)), jnp.nan)
+    return jnp.where(x == 0, -jnp.inf, value)
+
+
+_expint.defjvps(lambda dx, _, x: dx * jnp.exp(x) / x)
+
+
+def _fresnel(part: int, slope: Callable) -> Callable:
+    @jax.custom_jvp
+    def integral(x):
+        return special.fresnel(x)[part]
+
+    # the derivative of JAX's own is 0 where x * x is an odd integer
+    integral.defjvps(lambda dx, _, x: dx * slope(np.pi / 2 * x * x))
+    return integral
+
+
 _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
 UNARY: dict[str, tuple[Any, ...]] = {
@@ -157,6 +190,11 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "tanh": (jnp.tanh, FIELD, "The hyperbolic tangent."),
 }
 globals().update({name: unary(name, *row) for name, row in UNARY.items()})
+expint = unary("expint", _expint, FLOAT, "The exponential integral Ei, for x >= 0.")
+spence = unary("spence", _spence, FLOAT, "Spence's function, the dilogarithm of 1 - x.")
+dawsn = unary("dawsn", special.dawsn, "F", "Dawson's integral.")
+fresnel_sin = unary("fresnel_sin", _fresnel(0, jnp.sin), "F", "Fresnel's sine integral.")
+fresnel_cos = unary("fresnel_cos", _fresnel(1, jnp.cos), "F", "Fresnel's cosine integral.")
 softplus = unary("softplus", jax.nn.softplus, FLOAT, "log(1 + exp(x)).", "features")
 logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
 real = unary("real", jnp.real, NUMBER, "The real part.", "input", REAL)

@@ -32,6 +32,7 @@ from ..values.types import DTypeLike, Ignored, IntLike, Nest, ShapeLike, TensorL
 from . import inputs, pipeline
 from .description import Json
 from .function import function
+from .optional import Optional
 from .pipeline import (
     Element,
     Pass,
@@ -1107,6 +1108,10 @@ class Iterator(grain.DatasetIterator):
             return element
         raise OutOfRangeError("End of sequence")
 
+    def get_next_as_optional(self) -> Optional:
+        """The next element, or that there is none."""
+        return Optional(self.element_spec, *itertools.islice(self, 1))
+
     element_spec = property(lambda self: self._dataset.element_spec)
 
     def get_state(self) -> Json:
@@ -1192,6 +1197,7 @@ class _Experimental:
     AUTOTUNE = AUTOTUNE
     INFINITE_CARDINALITY = INFINITE_CARDINALITY
     UNKNOWN_CARDINALITY = UNKNOWN_CARDINALITY
+    Optional = Optional
     cardinality = staticmethod(Dataset.cardinality)
 
     def __getattr__(self, name: str) -> Any:

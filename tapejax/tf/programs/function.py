@@ -36,6 +36,7 @@ from ..values.structures import is_variable
 from ..values.tensor import Tensor, _creations, is_array_like
 from ..values.types import Array, Nest, VariableLike
 from . import autograph
+from .graphs import TapeNeeded, graph
 from .inputs import Elements
 from .signatures import (
     Argument,
@@ -144,6 +145,7 @@ class Function:
         self._binding = Binding(_signature(python_function), input_signature)
         self._programs: dict[Hashable, Program] = {}
         self._as_python: set[Hashable] = set()  # calls that cannot be traced
+        self._recorded = False  # whether it calls `tf.gradients`
         self._concrete: dict[Hashable, ConcreteFunction] = {}
         self._methods: dict[int, tuple[Callable[[], object], Function]] = {}
         self._traces = 0
@@ -196,8 +198,9 @@ class Function:
         given = iter(arrays)
         rebuilt = [rebuild(x, given) for x in args]
         try:
-            named = {name: rebuild(x, given) for name, x in kwargs.items()}
-            found = reading.run(True, self._unmodified, self._target(), rebuilt, named)
+            with graph(True) if self._recorded else contextlib.nullcontext():
+                named = {name: rebuild(x, given) for name, x in kwargs.items()}
+                found = reading.run(True, self._unmodified, self._target(), rebuilt, named)
         except StopIteration as end:
             raise OutOfRangeError("End of sequence") from end
         return flatten_result(found, outputs)(iter(outputs))
@@ -379,12 +382,16 @@ class Program:
             named = {name: rebuild(x, given) for name, x in kwargs.items()}
             outputs: list[Array] = []
             # Scopes around the call, which may be another each time, do not count.
-            with name_scope(""):
+            with name_scope(""), graph(function._recorded):
                 self.pack = flatten_result(function._run(rebuilt, named), outputs)
             return outputs
 
         try:
-            self.staged = Staged(body, inputs, function.name, arrays)
+            try:
+                self.staged = Staged(body, inputs, function.name, arrays)
+            except TapeNeeded:
+                function._recorded = True
+                self.staged = Staged(body, inputs, function.name, arrays)
         except jax.errors.ConcretizationTypeError as error:
             raise _not_allowed(function, error) from error
         again = functools.partial(Staged, body, inputs, function.name, differentiable=True)

@@ -23,6 +23,7 @@ from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation
 from ...tape.operation import Op, op_of
 from . import reading
+from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
 from .names import scoped
@@ -60,7 +61,8 @@ def raw(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike
     """
     array = _array_of(value)
     if array is None:
-        return _constant(value, dtype, dtype_hint)
+        array = _converted(value, dtype, dtype_hint)
+        return _constant(value, dtype, dtype_hint) if array is None else array
     if dtype is not None and array.dtype != requested(dtype):
         wanted, advice = as_dtype(dtype).name, "a tensor is not converted silently"
         text = f"dtype={wanted} was requested of a tensor of dtype {array.dtype}: {advice}, use tf.cast(x, tf.{wanted})"
@@ -87,6 +89,26 @@ def _array_of(value: TensorLike) -> Array | None:
     if isinstance(value, Variable):
         return reading.read(value)
     return value.__jax_array__() if _converts(value) else None
+
+
+def _converted(value: Any, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None) -> Array | None:
+    """The array of an object that the functions registered for its class convert; else None."""
+    for convert in functions_for(value):
+        found = None
+        if dtype is None and dtype_hint is not None:
+            with contextlib.suppress(TypeError, ValueError):
+                found = convert(value, dtype=as_dtype(dtype_hint), name=None, as_ref=False)
+        if found is None:
+            found = convert(value, dtype=None if dtype is None else as_dtype(dtype), name=None, as_ref=False)
+        if found is NotImplemented:
+            continue
+        if not isinstance(found, (Tensor, jax.Array)):
+            raise RuntimeError(f"the conversion function {convert!r} must return a tensor, got {found!r}")
+        if dtype is not None and found.dtype != requested(dtype):
+            wanted = as_dtype(dtype).name
+            raise RuntimeError(f"the conversion function {convert!r} was asked for {wanted} and returned {found.dtype}")
+        return raw(found)
+    return None
 
 
 def _constant(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None) -> Array:
@@ -233,7 +255,10 @@ def _holds_arrays(sequence: Sequence) -> bool:
     if _PLAIN_LEAVES.issuperset(map(type, sequence)):
         return False
     others = [item for item in sequence if type(item) not in _PLAIN_LEAVES]
-    return any(_holds_arrays(item) if isinstance(item, (list, tuple)) else is_array_like(item) for item in others)
+    return any(
+        _holds_arrays(item) if isinstance(item, (list, tuple)) else is_array_like(item) or functions_for(item)
+        for item in others
+    )
 
 
 def is_array_like(value: object) -> bool:
@@ -264,7 +289,7 @@ def _rows(sequence: Sequence, wanted: np.dtype, casts: bool) -> Array:
     for item in sequence:
         if type(item) in _SCALARS:
             rows.append(_fitting(item, wanted))
-        elif (array := _array_of(item)) is not None:
+        elif (array := _array_or_converted(item, wanted)) is not None:
             if array.dtype != wanted and not casts:
                 raise _mixed(wanted, array.dtype, "a list of tensors")
             rows.append(array)
@@ -274,10 +299,15 @@ def _rows(sequence: Sequence, wanted: np.dtype, casts: bool) -> Array:
     return compute(op_of(_stack, {"dtype": wanted}), rows)._array
 
 
+def _array_or_converted(item: TensorLike, dtype: DTypeLike | None = None) -> Array | None:
+    array = _array_of(item)
+    return _converted(item, dtype) if array is None else array
+
+
 def _first_dtype(sequence: TensorLike) -> Any:
     for item in sequence if isinstance(sequence, (list, tuple)) else ():
         nested = isinstance(item, (list, tuple))
-        dtype = _first_dtype(item) if nested else getattr(_array_of(item), "dtype", None)
+        dtype = _first_dtype(item) if nested else getattr(_array_or_converted(item), "dtype", None)
         if dtype is not None:
             return dtype
     return None
@@ -457,9 +487,12 @@ def operands(*args: TensorLike) -> list:
             if type(arg) in _SCALARS:
                 arrays[i] = _fitting(arg, dtype)
             else:
-                # Most of TensorFlow's functions convert the first argument before they look at the others.
-                _keep_dtype(arg, dtype, widens=i > 0)
-                arrays[i] = _constant(arg, dtype)
+                array = _converted(arg, dtype)
+                if array is None:
+                    # Most of TensorFlow's functions convert the first argument before they look at the others.
+                    _keep_dtype(arg, dtype, widens=i > 0)
+                    array = _constant(arg, dtype)
+                arrays[i] = array
     return arrays
 
 
@@ -1072,7 +1105,7 @@ for _method, _operator, _instead in (
 
 def _own_array(value: TensorLike, dtype: DTypeLike | None) -> Array:
     """An array without other references, for a variable to keep."""
-    array = _array_of(value)
+    array = _array_or_converted(value, dtype)
     if array is None and not (isinstance(value, (list, tuple)) and _holds_arrays(value)):
         return _constant(value, dtype)
     array = raw(value if array is None else array, dtype)

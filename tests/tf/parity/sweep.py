@@ -321,8 +321,8 @@ def in_nn(names: str, *roles: str, **options: Any) -> None:
 in_math(
     """abs acos acosh angle asin asinh atan atanh bessel_i0 bessel_i0e bessel_i1 bessel_i1e ceil conj cos cosh digamma erf
     erfc exp expm1 floor imag is_finite is_inf is_nan lgamma log log1p log_sigmoid logical_not negative real
-    reciprocal reciprocal_no_nan rint round rsqrt sigmoid sign sin sinh softplus sqrt
-    square tan tanh""",
+    reciprocal reciprocal_no_nan rint round rsqrt sigmoid sign sin sinh softplus special.dawsn
+    special.expint special.fresnel_cos special.fresnel_sin special.spence sqrt square tan tanh""",
     "x",
 )
 in_math("erfinv erfcinv ndtri", "unit")
@@ -510,7 +510,7 @@ in_linalg("adjoint", "matrix")
 in_linalg("band_part", "matrix", call=lambda f, x: f(x, 0, 1))
 in_linalg("cholesky logdet eigvalsh", "lower half")
 in_linalg("det inv trace slogdet matrix_rank matrix_transpose", "regular")
-in_linalg("expm pinv", "definite")
+in_linalg("expm sqrtm pinv", "definite")
 in_linalg("diag", "vector")
 in_linalg("diag_part", "tensor")
 in_linalg("set_diag", "square", call=lambda f, x: f(x, x[0]), python=False)

@@ -298,3 +298,14 @@ def test_through_control_flow(tf):
         _, power = tf.while_loop(lambda i, w: i < 3, lambda i, w: (i + 1, w * z), (tf.constant(0), z))
         mapped = tf.map_fn(lambda a: a * a, z)
     return tape.gradient(power, z), tape.gradient(mapped, z)
+
+
+@parity(differs="the gradient of a complex sqrtm is the derivative")
+def test_the_root_of_a_complex_matrix(tf):
+    matrix = np.array([[3.0 + 0.5j, 1.0], [0.2, 2.0 - 0.3j]], "complex64")
+    x = tf.constant(matrix)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        root = tf.linalg.sqrtm(x)
+        y = tf.reduce_sum(tf.math.real(root * root * root))
+    return root, tape.gradient(y, x)

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from harness import error_of, parity
 
-import tapejax
-
 pytest.importorskip("grain", reason="tf.data stands on Grain")
 
 Pair = collections.namedtuple("Pair", "x y")
@@ -836,9 +834,17 @@ def test_datasets_of_texts_put_together(tf):
     )
 
 
-def test_texts_are_not_batched():
-    with pytest.raises(tapejax.errors.InvalidArgumentError, match="map them to tensors first"):
-        tapejax.data.Dataset.from_tensor_slices(["a", "b"]).batch(2)
+@parity
+def test_batches_of_texts(tf):
+    names = tf.data.Dataset.from_tensor_slices((["a", "bc", "d"], [1, 2, 3]))
+    return (
+        [(x.numpy().tolist(), y) for x, y in names.batch(2)],
+        [x.numpy().tolist() for x, _ in names.padded_batch(2)],
+        [[x.numpy() for x in window] for window in names.map(lambda x, y: x).window(2)],
+        [x.tolist() for x, _ in names.batch(2).as_numpy_iterator()],
+        names.batch(2, drop_remainder=True).element_spec[0].shape,
+        names.batch(2).element_spec[0].dtype == tf.string,
+    )
 
 
 # --- errors, and what a function does ---------------------------------------------------------------------------------

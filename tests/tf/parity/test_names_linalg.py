@@ -58,4 +58,9 @@ table.gradients(
     np.tril(POSITIVE) + np.triu(7 * POSITIVE, 1),
 )
 
+table.gradients("sqrtm", lambda tf, x: tf.linalg.sqrtm(x), POSITIVE)
+table.gradients("matrix_square_root", lambda tf, x: tf.matrix_square_root(x), np.stack([POSITIVE, POSITIVE + 1]))
+table.values("sqrtm-empty", lambda tf: [tf.linalg.sqrtm(tf.zeros([0, 0])), tf.linalg.sqrtm(tf.zeros([0, 2, 2]))])
+table.errors("sqrtm-errors", lambda tf: [lambda: tf.linalg.sqrtm(WIDE)])
+
 test_rows = table.test()

@@ -179,3 +179,9 @@ def test_the_gradient_of_singular_values_of_a_matrix_with_an_infinity(tf):
     matrix = [[4.0, 1.0, 0.0], [1.0, math.inf, 1.0], [0.0, 1.0, 2.0]]
     functions = [lambda x: tf.linalg.svd(x, compute_uv=False), lambda x: tf.norm(x, 2, axis=[0, 1])]
     return [pulled(tf, function, cotangent, matrix) for function, cotangent in zip(functions, ([1.0, 2.0, 3.0], 1.0))]
+
+
+@parity
+def test_the_exponential_integral_of_a_tiny_negative_number(tf):
+    """Not a number, and it comes to an end."""
+    return tf.math.special.expint(tf.constant([-2.5e-37, 1.0])), tf.math.special.expint(tf.constant([-1.0, -1e-5]))

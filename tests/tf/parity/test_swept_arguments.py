@@ -182,3 +182,15 @@ def test_what_dropout_leaves(tf):
         y = tf.nn.dropout(x, 0.75)
     slope, rows = tape.gradient(y, x), tf.nn.dropout(x, 0.5, noise_shape=[40, 1])
     return np.unique(y), tf.reduce_all(slope == y), tf.reduce_all(rows == rows[:, :1]), tf.nn.dropout(x, 0) is x
+
+
+@parity
+def test_the_second_derivative_of_spence_at_one(tf):
+    x = tf.constant([0.5, 1.0, 2.0])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.math.special.spence(x)
+        first = inner.gradient(y, x)
+    return y, first, outer.gradient(first, x)

@@ -298,11 +298,13 @@ def test_64_bit_data_are_narrowed_with_a_warning(monkeypatch):
     assert Dataset.range(3).element_spec.dtype == tf.int32
 
 
-def test_strings_are_elements_but_no_batch():
+def test_texts_are_elements_and_a_batch_of_them_is_no_tensor():
     names = Dataset.from_tensor_slices(["a", "b"])
     assert list(names) == ["a", "b"]
-    with pytest.raises(TypeError, match="strings cannot be batched"):
-        list(names.batch(2))
+    (batch,) = names.batch(2)
+    assert list(batch) == ["a", "b"] and batch.numpy().tolist() == [b"a", b"b"]
+    with pytest.raises(ValueError, match="cannot be converted to a tensor"):
+        tf.reduce_sum(batch)
 
 
 def test_a_cache_on_disk_is_refused():
