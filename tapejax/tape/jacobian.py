@@ -59,7 +59,7 @@ def _with_poles(found: list[Any], program: Program, values: Values) -> list[Any]
     numbers: Any = jnp if traced or not all(map(_is_on_host, arrays)) else np
 
     def by_reverse_mode() -> list[Any]:
-        return runner.current.rows("jacobian", _reverse_rows, program, values)
+        return run_rows("jacobian", _reverse_rows, program, values)
 
     with outside():
         known = functools.reduce(numbers.logical_and, [numbers.isfinite(x).all() for x in arrays])
