@@ -11,15 +11,15 @@ from ..jaxprs import contents
 from ..jaxprs.fence import ConcreteArray, EvalTrace, current_trace, trace_reference, under
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Values
 from ..tape import active, primitives, runner
-from ..tape.jacobian import BatchOp, RowsOp
+from ..tape.derivative import SweepsOp
+from ..tape.jacobian import BatchOp
 from ..tape.operation import JittedOp, Op, OperationsOp, PythonOp
 from ..tape.primitives import TracedCall
 from ..tape.recording import Kept, Recording
-from ..tape.sweep import SweepOp
 from . import recognition, trial
 from .batches import batch
 from .residuals import is_large, keeping, linearized
-from .schedule import run_rows, run_sweep
+from .schedule import run_sweeps
 
 
 class Fast(runner.Runner):
@@ -62,8 +62,7 @@ def _by_operations(op: OperationsOp, *inputs: Any) -> Any:
 # how an operation of a kind runs, if not as any other
 _WAYS: dict[type[Op], Callable[..., Any]] = {
     OperationsOp: _by_operations,
-    SweepOp: run_sweep,
-    RowsOp: run_rows,
+    SweepsOp: run_sweeps,
     BatchOp: batch,
 }
 

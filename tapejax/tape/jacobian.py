@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,23 +15,10 @@ from ..jaxprs.fence import Tracer
 from ..jaxprs.types import Function, Value, Values
 from . import runner
 from .active import outside
+from .derivative import run_rows
 from .operation import PythonOp
 from .slicing import Program
 from .sweep import push, sweep
-
-
-class RowsOp(PythonOp):
-    """The sweeps for a ``"jacobian"`` or a ``"batch_jacobian"``: ``rows(program, *values)``. `rows` is a function of a module."""
-
-    __slots__ = ("program", "rows")
-
-    def __init__(self, name: str, rows: Callable[..., list[Any]], program: Program):
-        super().__init__(name, functools.partial(rows, program))
-        self.rows, self.program = rows, program
-
-
-def _run_rows(name: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
-    return list(runner.current.run(RowsOp(name, rows, program), values))
 
 
 class BatchOp(PythonOp):
@@ -70,11 +56,11 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     if mode == "forward" or (mode is None and fewer):
         rows, others = others, rows
     try:
-        found = _run_rows("jacobian", rows, program, values)
+        found = run_rows("jacobian", rows, program, values)
         return found if mode or rows is _reverse_rows else _with_poles(found, program, values)
     except (LookupError, TypeError, ValueError, NotImplementedError) as error:
         try:  # a while_loop has forward mode only, a custom_vjp reverse mode only
-            return _run_rows("jacobian", others, program, values)
+            return run_rows("jacobian", others, program, values)
         except Exception:
             raise error from None
 
@@ -91,7 +77,7 @@ def _with_poles(found: list[Any], program: Program, values: Values) -> list[Any]
     numbers: Any = jnp if traced or not all(map(_is_on_host, arrays)) else np
 
     def by_reverse_mode() -> list[Any]:
-        return _run_rows("jacobian", _reverse_rows, program, values)
+        return run_rows("jacobian", _reverse_rows, program, values)
 
     with outside():
         known = functools.reduce(numbers.logical_and, [numbers.isfinite(x).all() for x in arrays])
@@ -111,7 +97,7 @@ def batch_jacobian(program: Program, values: Values) -> list[Any]:
     """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
     if _target(program, values) is None:
         return [None] * len(program.sources)
-    return _run_rows("batch_jacobian", _batch_rows, program, values)
+    return run_rows("batch_jacobian", _batch_rows, program, values)
 
 
 def _target(program: Program, values: Values) -> Any:

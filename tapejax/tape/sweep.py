@@ -2,60 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ..jaxprs.fence import Tracer, add_tangents
-from ..jaxprs.types import Function, Slot, Value, Values
-from . import runner
-from .operation import PythonOp, apply
+from ..jaxprs.types import Slot, Value, Values
+from .operation import apply
 from .slicing import Program
-
-
-class SweepOp(PythonOp):
-    """A reverse or forward sweep (values of a program, then cotangents or tangents that are not None) -> ``take``'s list.
-
-    Args:
-      take: `sweep` or `push`.
-      program: what is swept.
-      from_ends: whether cotangents or tangents are given.
-    """
-
-    __slots__ = ("take", "program", "from_ends")
-
-    def __init__(self, take: Callable[..., list[Any]], program: Program, from_ends: bool):
-        super().__init__("jvp" if take is push else "gradient", functools.partial(_taken, take, program, from_ends))
-        self.take, self.program, self.from_ends = take, program, from_ends
-
-    def split(self, inputs: Values) -> tuple[Any, ...]:
-        """The values; and what else `take` is given: the cotangents of all targets, or the tangents of all sources."""
-        return _split(self.take, self.program, self.from_ends, inputs)
-
-
-def _split(take: Function, program: Program, from_ends: bool, flat: Values) -> tuple[Any, ...]:
-    if not from_ends:
-        return (flat,)
-    slots = program.sources if take is push else program.targets
-    values = flat[: len(flat) - sum(slot is not None for slot in slots)]
-    given = iter(flat[len(values) :])
-    return values, [None if slot is None else next(given) for slot in slots]
-
-
-def _taken(take: Function, program: Program, from_ends: bool, *flat: Any) -> list[Any]:
-    """A sweep, step by step."""
-    found: list[Any] = take(program, *_split(take, program, from_ends, flat))
-    return found
-
-
-def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
-    """``take(program, values, *ends)``: a `sweep`, or a `push`. `ends`: its cotangents or tangents, if given."""
-    slots = program.sources if take is push else program.targets
-    given = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else []
-    return list(runner.current.run(SweepOp(take, program, bool(ends)), (*values, *given)))
 
 
 def sweep(program: Program, values: Values, cotangents: Values | None = None) -> list[Any]:

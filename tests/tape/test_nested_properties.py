@@ -21,7 +21,7 @@ from plain_jax import FLOAT
 import tapejax as tf
 from tapejax.execution import runner as fast
 from tapejax.execution import schedule
-from tapejax.tape.jacobian import RowsOp
+from tapejax.tape.derivative import SweepsOp
 from tests.tape.interpreted import interpreted
 
 SIZE = 3
@@ -183,7 +183,7 @@ def running(how: str):
     patch = pytest.MonkeyPatch()
     if how == "entry by entry":
         patch.setattr(schedule, "_worth_compiling", lambda *_: False)
-        patch.setitem(fast._WAYS, RowsOp, lambda op, *values: op.fn(*values))
+        patch.setitem(fast._WAYS, SweepsOp, lambda op, *values: op.fn(*values))
     elif how == "whole":
         whole = schedule._worth_compiling
         patch.setattr(schedule, "_worth_compiling", lambda p, v: whole(p, v) or len(p.steps) > 1)
