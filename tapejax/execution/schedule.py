@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import jax
 from ..jaxprs.cache import Cache, Once, on_clear
 from ..jaxprs.types import Values
 from ..tape import active, dispatch
-from ..tape.operation import Op
+from ..tape.derivative import derivative_op
 from ..tape.rules import depends_on_rules
 from ..tape.slicing import Program
 from ..tape.sweep import add, ones, push, sweep
@@ -47,7 +46,7 @@ def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, 
         parts = chunks(program) if long else ()
         return _sweep_chunks(program, parts, values, *ends) if parts else take(program, values, *ends)
     given = [x for (xs,) in [ends] for slot, x in zip(starts, xs, strict=True) if slot is not None] if ends else []
-    found = dispatch.run(compiled(name, _packed, program, take, bool(ends)), (*values, *given))
+    found = dispatch.run(derivative_op(name, take, program, bool(ends)), (*values, *given))
     if take is push:
         return list(found)
     back = iter(found)
@@ -58,17 +57,7 @@ def run_rows(name: str, rows: Callable[..., list[Any]], program: Program, values
     """``rows(program, *values)``, compiled as one."""
     if len(program.steps) > COMPILE_AT_MOST * 8 or _has_python(program):
         return list(rows(program, *values))
-    return list(dispatch.run(compiled(name, rows, program), values))
-
-
-def _packed(program: Program, take: Callable[..., list[Any]], from_ends: bool, *flat: Any) -> list[Any]:
-    """`take` as a function of arrays alone."""
-    slots = program.sources if take is push else program.targets
-    split = len(flat) - (sum(slot is not None for slot in slots) if from_ends else 0)
-    given = iter(flat[split:])
-    ends = [[None if slot is None else next(given) for slot in slots]] if from_ends else []
-    found = take(program, flat[:split], *ends)
-    return found if take is push else [x for x in found if x is not None]  # None for a target that is not connected
+    return list(dispatch.run(derivative_op(name, rows, program), values))
 
 
 def _sweep_chunks(
@@ -156,13 +145,3 @@ def _look_for_python(program: Program) -> bool | Once:
 
 def _kind(value: Any) -> Any:
     return (value.shape, value.dtype) if isinstance(value, jax.Array) else type(value)
-
-
-_compiled: Cache[Op] = Cache(CACHED_SWEEPS)
-depends_on_rules(_compiled, lambda key: [step.op for step in key[1].steps])
-
-
-def compiled(name: str, run: Callable[..., Any], program: Program, *how: Any) -> Op:
-    """The operation ``values -> run(program, *how, *values)``, compiled as one. `run` is a function of a module."""
-    key = run, program, *how
-    return _compiled.get(key, lambda: Op(name, functools.partial(run, program, *how), key=key))

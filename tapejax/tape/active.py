@@ -63,7 +63,7 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
                 inputs = [*map(snapshot, inputs)]
                 break
         where, frames = calls(4, self._recordings.block)
-        entry = new_tuple(Entry, (op, tuple(inputs), flat, where, kept, frames, ()))
+        entry = new_tuple(Entry, (op, tuple(inputs), flat, where, kept, frames))
         for recording in recordings:
             recording.entries.append(entry)
         return outputs

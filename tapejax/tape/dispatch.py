@@ -56,7 +56,7 @@ def run(op: Op, inputs: Values) -> Any:
             if x is outputs:
                 outputs = copied(outputs)
         where, frames = calls(3, trace._recordings.block)
-        entry = new_tuple(Entry, (op, tuple(inputs), (outputs,), where, None, frames, ()))
+        entry = new_tuple(Entry, (op, tuple(inputs), (outputs,), where, None, frames))
         for recording in trace._recordings.active:
             recording.entries.append(entry)
         return outputs

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from ..jaxprs.dependence import is_inexact
 from ..jaxprs.types import Pytree, Value, Where
 from ..places import caller
-from . import active, runner, structures
+from . import active, derivative, runner, structures
 from . import jacobian as jacobians
 from . import trace as trace  # whose class JAX is given
 from .operation import apply
@@ -247,7 +247,7 @@ class GradientTape:
 
         def pull_back(program: Program, values: Sequence[Value]) -> list[Value | None]:
             ends = () if cotangents is None else ([conjugate(x) for x in cotangents],)
-            return runner.current.sweep(sweep, program, values, *ends)
+            return derivative.run_sweep(sweep, program, values, *ends)
 
         found = self._differentiate("gradient", recording, ends.leaves, starts, pull_back, zeros)
         pairs = zip(starts.leaves, found, strict=True)

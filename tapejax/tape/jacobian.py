@@ -15,6 +15,7 @@ from ..jaxprs.fence import Tracer
 from ..jaxprs.types import Value, Values
 from . import runner
 from .active import outside
+from .derivative import run_rows
 from .slicing import Program
 from .sweep import push, sweep
 
@@ -37,11 +38,11 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     if mode == "forward" or (mode is None and fewer):
         rows, others = others, rows
     try:
-        found = runner.current.rows("jacobian", rows, program, values)
+        found = run_rows("jacobian", rows, program, values)
         return found if mode or rows is _reverse_rows else _with_poles(found, program, values)
     except (LookupError, TypeError, ValueError, NotImplementedError) as error:
         try:  # a while_loop has forward mode only, a custom_vjp reverse mode only
-            return runner.current.rows("jacobian", others, program, values)
+            return run_rows("jacobian", others, program, values)
         except Exception:
             raise error from None
 
@@ -58,7 +59,7 @@ def _with_poles(found: list[Any], program: Program, values: Values) -> list[Any]
     numbers: Any = jnp if traced or not all(map(_is_on_host, arrays)) else np
 
     def by_reverse_mode() -> list[Any]:
-        return runner.current.rows("jacobian", _reverse_rows, program, values)
+        return run_rows("jacobian", _reverse_rows, program, values)
 
     with outside():
         known = functools.reduce(numbers.logical_and, [numbers.isfinite(x).all() for x in arrays])
@@ -78,7 +79,7 @@ def batch_jacobian(program: Program, values: Values) -> list[Any]:
     """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
     if _target(program, values) is None:
         return [None] * len(program.sources)
-    return runner.current.rows("batch_jacobian", _batch_rows, program, values)
+    return run_rows("batch_jacobian", _batch_rows, program, values)
 
 
 def _target(program: Program, values: Values) -> Any:

@@ -121,7 +121,7 @@ class Query:
 
         known = numbers.get
         entries = []
-        for op, inputs, outputs, _, _, _, _ in self.entries:  # for each value `number`, inlined for speed
+        for op, inputs, outputs, _, _, _ in self.entries:  # for each value `number`, inlined for speed
             slots = []
             for x in (*inputs, *outputs):
                 slot = known(id(x))

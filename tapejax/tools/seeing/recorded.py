@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from ...jaxprs.types import Positions, Value
 from ...places import Place, serves
 from ...tape.operation import Op
 from ...tape.recording import Entry
-from ...tape.slicing import Step
+from ...tape.slicing import Program, Step
 from . import layout, scopes
 from .listing import bytecode
 from .scopes import Function, Key, Names, Statement, new_key
@@ -44,25 +44,32 @@ class Line(NamedTuple):
     calls: tuple[Running, ...] = ()
 
 
-def lines_of(entries: Sequence[Entry], steps: Sequence[Step]) -> list[Line]:
-    """The operations of a program, with the calls that they were run in, but for those that all of them were run in."""
+def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
+    """The calls that each entry was run in: of the block that records, and of functions that are printed."""
     numbers = itertools.count()
     before: tuple[Place, ...] = ()
     calls: list[int] = []
     found = []
-    for i, (entry, step) in enumerate(zip(entries, steps, strict=True)):
+    for i, entry in enumerate(entries):
         places = entry.calls or ((entry.where,) if entry.where else ())
         again = i > 0 and entries[i - 1].op == entry.op
         calls = calls[: _shared(before, places, again)]
         calls += [next(numbers) for _ in places[len(calls) :]]
         running = [Running(*place, call) for place, call in zip(places, calls, strict=True)]
-        functions = tuple([each for j, each in enumerate(running) if j == 0 or is_function(each.code)])
-        found.append(Line(entry.op, entry.inputs, entry.outputs, step.active_ins, step.active_outs, functions))
+        for j, each in enumerate(running[1:]):
+            if each.code.co_name.endswith("comp>") or each.code.co_name == "<genexpr>":
+                running[j] = running[j]._replace(instruction=-1)  # what it gives is a part of what is stored
+        found.append(tuple([each for j, each in enumerate(running) if j == 0 or is_function(each.code)]))
         before = places
-    depth, shortest = 0, min((len(line.calls) for line in found), default=0)
-    while depth + 1 < shortest and len({line.calls[depth + 1].call for line in found}) == 1:
+    return found
+
+
+def depth_of(lines: Sequence[Line]) -> int:
+    """The depth of the innermost call that all of them were run in."""
+    depth, shortest = 0, min((len(line.calls) for line in lines), default=0)
+    while depth + 1 < shortest and len({line.calls[depth + 1].call for line in lines}) == 1:
         depth += 1
-    return [line._replace(calls=line.calls[depth:]) for line in found]
+    return depth
 
 
 def _shared(before: Sequence[Place], after: Sequence[Place], again: bool) -> int:
@@ -112,7 +119,8 @@ class Scope:
     A value that was not recorded to depend on what varies is constant in the function as a whole.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, varying: Set[int] = frozenset()) -> None:
+        self.varying = varying
         self.used: dict[int, Value] = {}
         self.keys: dict[int, Key] = {}
         self.constants: dict[int, tuple[Key, Value]] = {}
@@ -127,8 +135,8 @@ class Scope:
         return self.constants.setdefault(id(x), (new_key(), x))[0]
 
     def varies(self, x: Value) -> bool:
-        """Whether a value that is constant in a scope inside this one varies here."""
-        return False
+        """Whether a value varies here, though it may be constant in a scope inside this one."""
+        return id(x) in self.varying
 
     def has_tree(self, arrays: Sequence[Value]) -> bool:
         """Whether these values are in trees here."""
@@ -141,6 +149,37 @@ class Scope:
         key = new_key()
         self.trees[key] = path
         return key
+
+
+class Within(Scope):
+    """The scope of a function in `parent`'s that a derivative is taken of: what it does not make is a value of the scopes around.
+
+    Args:
+      local: the values that it makes, and its parameters, by id.
+    """
+
+    def __init__(self, parent: Scope, local: Set[int]):
+        super().__init__(local)
+        self.parent, self.local = parent, local
+        self.tree: set[int] = set()  # the parameters that are in the tree that is the one parameter
+
+    def key(self, x: Value) -> Key:
+        return super().key(x) if id(x) in self.local else self.parent.key(x)
+
+    def constant(self, x: Value) -> Key:
+        return self.parent.constant(x)
+
+    def varies(self, x: Value) -> bool:
+        return id(x) in self.local or self.parent.varies(x)
+
+    def has_tree(self, arrays: Sequence[Value]) -> bool:
+        if self.local.isdisjoint(map(id, arrays)):
+            return self.parent.has_tree(arrays)
+        return all(id(x) in self.tree for x in arrays)
+
+    def part(self, path: Path, arrays: Sequence[Value]) -> Key:
+        outside = self.local.isdisjoint(map(id, arrays))
+        return self.parent.part(path, arrays) if outside else super().part(path, arrays)
 
 
 class Inner(Scope):
@@ -159,21 +198,45 @@ class Inner(Scope):
 
 class Writer:
     """Writes functions. `operation` gives the code of one operation: ``operation(line, args)``, with a name for each input that
-    is not a literal. `literal`: the code of a number, or None."""
+    is not a literal. `literal`: the code of a number, or None. `derivative`: the statements for a derivative, or nothing."""
 
     def __init__(
         self,
         operation: Callable[[Line, Sequence[str]], str],
         literal: Callable[[Value], str | None],
+        derivative: Callable[[Writer, Line, Sequence[Line], int, Scope], list[Statement]],
         new_name: Callable[[str], str],
         reserved: set[str],
     ):
-        self.operation, self.literal, self.new_name, self.reserved = operation, literal, new_name, reserved
+        self.operation, self.literal, self.derivative = operation, literal, derivative
+        self.new_name, self.reserved = new_name, reserved
         self.names = Names()
         self.functions: list[str] = []
         self._known: dict[tuple[CodeType, str], str] = {}
         self.paths: dict[int, Path] = {}
         self.called: Mapping[int, str] = {}
+        self.operands: dict[int, dict[int, str]] = {}  # by call: the names of values in it
+
+    def read(self, entries: Sequence[Entry], flat: bool) -> None:
+        """Takes the entries of a recording, of which some are to be written. `flat`: without calls."""
+        self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
+        self._made = {id(x): i for i, entry in enumerate(entries) for x in entry.outputs}
+
+    def line(self, step: Step, inputs: Sequence[Value], outputs: Sequence[Value]) -> Line:
+        """A step of a program, as it was recorded."""
+        position = next((self._made[id(x)] for x in outputs if id(x) in self._made), None)
+        calls = () if position is None else self._calls[position]
+        return Line(step.op, inputs, outputs, step.active_ins, step.active_outs, calls)
+
+    def lines(self, program: Program, values: Sequence[Value]) -> list[Line]:
+        """The steps of a program, as they were recorded."""
+        known: dict[int, Value] = dict(enumerate(values))
+        found = []
+        for step in program.steps:
+            for slot in step.outs:
+                known.setdefault(slot, object())  # of a result that nothing reads
+            found.append(self.line(step, [known[slot] for slot in step.ins], [known[slot] for slot in step.outs]))
+        return found
 
     # -- lines
 
@@ -193,8 +256,10 @@ class Writer:
             here = part[-1].calls[depth] if depth < len(part[-1].calls) else None
             if call:
                 found += reversed(self._call(part, depth + 1, scope, wanted))
+            elif written := self.derivative(self, part[0], lines[:start], depth, scope):
+                found += reversed(written)
             else:
-                found += reversed(self._operation(part[0], lines[:start], depth, scope))
+                found += reversed(self._operation(part[0], scope))
             last = call or later is None or part[-1].calls != later.calls or part[-1].op == later.op
             if here is not None and last and len(wanted) == 1 and user:
                 name = bytecode(here.code).stores.get(here.instruction)
@@ -222,7 +287,7 @@ class Writer:
         text = self.literal(x)
         return scope.constant(x) if text is None else text
 
-    def _operation(self, line: Line, before: Sequence[Line], depth: int, scope: Scope) -> list[Statement]:
+    def _operation(self, line: Line, scope: Scope) -> list[Statement]:
         outs = [
             scope.key(x) if j in line.active_outs and id(x) in scope.used else None for j, x in enumerate(line.outputs)
         ]
@@ -242,10 +307,10 @@ class Writer:
         given += [(key, x, False) for key, x in inner.constants.values()]
         handed: dict[Key, str] = {}
         for tree, parts in self._trees(inner, given).items():
-            path = _common([self.paths[id(x)] for _, x in parts])
+            path = common_path([self.paths[id(x)] for _, x in parts])
             root = new_key()
             self.names.wishes[root] = tree
-            self._meanings(inner, parts, path, root)
+            self.meanings_of(inner, parts, path, root)
             handed[root] = scope.part(path, [x for _, x in parts])
             given = [each for each in given if all(each[1] is not x for _, x in parts)]
         parameters = self._ordered(code, lines, depth, given)
@@ -285,7 +350,7 @@ class Writer:
                 found.setdefault(self.paths[id(x)][0], []).append((key, x))
         return {tree: xs for tree, xs in found.items() if len(xs) > 1 and inner.has_tree([x for _, x in xs])}
 
-    def _meanings(self, inner: Scope, parts: Sequence[tuple[Key, Value]], path: Path, root: Key) -> None:
+    def meanings_of(self, inner: Scope, parts: Sequence[tuple[Key, Value]], path: Path, root: Key) -> None:
         for key, x in parts:
             self.names.meanings[key] = item(root, self.paths[id(x)][len(path) :])
         for key, other in inner.trees.items():
@@ -297,23 +362,30 @@ class Writer:
     ) -> list[tuple[Key, Value, bool]]:
         """What is handed over, in the order of the parameters of `code`; sets what it is called."""
         arguments = [name for name in code.co_varnames[: code.co_argcount] if name not in ("self", "cls")]
-        operands = {}
+        operands = self.operands.get(lines[-1].calls[depth].call, {})
         for line in lines:
             if len(line.calls) == depth + 1:
-                running = line.calls[depth]
-                names = bytecode(running.code).operands.get(running.instruction, ())
+                names = bytecode(line.calls[depth].code).operands.get(line.calls[depth].instruction, ())
                 if len(names) == len(line.inputs):
-                    operands.update({id(x): n for x, n in zip(line.inputs, names, strict=True) if n is not None})
+                    operands |= {id(x): n for x, n in zip(line.inputs, names, strict=True) if n is not None}
         wishes: dict[Key, str | None] = {}
         for key, x, _ in given:
             path = self.paths.get(id(x))
-            name = str(path[-1]) if path else operands.get(id(x)) or self.called.get(id(x), "").split(".")[-1]
-            wishes[key] = name if name and name.isidentifier() else None
+            name, called = operands.get(id(x)), self.called.get(id(x), "").split(".")[-1]
+            wish = str(path[-1]) if path else name if name in arguments else called or name
+            wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
         left = iter([name for name in arguments if name not in wishes.values()])
         for key, _, _ in reversed(given):  # they were met from the last to the first
             if wishes[key] is None:
                 wishes[key] = next(left, None)
             self.names.wishes[key] = wishes[key] or "x"
+        caller = lines[-1].calls[depth - 1]
+        names = bytecode(caller.code).operands.get(caller.instruction, ())
+        if len(names) == len(arguments):
+            of = dict(zip(arguments, names, strict=True))
+            told = {id(x): of.get(self.names.wishes[key]) for key, x, _ in given}
+            known = self.operands.setdefault(caller.call, {})
+            known |= {i: name for i, name in told.items() if name is not None and name != "self"}
         order = {name: i for i, name in enumerate(arguments)}
         return sorted(reversed(given), key=lambda each: order.get(self.names.wishes[each[0]], len(order)))
 
@@ -326,7 +398,7 @@ def item(root: str, path: Path) -> ast.expr:
     return found
 
 
-def _common(paths: Sequence[Path]) -> Path:
+def common_path(paths: Sequence[Path]) -> Path:
     """The path of the smallest tree that has all of them."""
     found = paths[0][:-1]
     for path in paths:

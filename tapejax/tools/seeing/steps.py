@@ -79,7 +79,7 @@ class Backward:
     """
 
     def __init__(self, tape: GradientTape, target: Nest, sources: Nest, output_gradients: Nest, spaces: Sequence[dict]):
-        recording = tape._usable()
+        recording = tape._usable().folded()
         targets, self.structure = targets_of(target), sources_of(sources)
         ends = [leaf.array for leaf in targets.leaves]
         self.query = Query(recording, ends, [leaf.source(recording) for leaf in self.structure.leaves])

@@ -1,0 +1,108 @@
+"""A derivative that is taken while a tape records: one operation to whoever looks at that tape, however it was run.
+
+What was run is on the tape as well, and is what the tape differentiates. `Recording.folded` has the one operation in its place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..jaxprs.cache import Cache
+from ..jaxprs.fence import current_trace
+from ..jaxprs.types import Function, Value, Values
+from . import active, runner
+from .operation import Op
+from .recording import Span
+from .rules import depends_on_rules
+from .slicing import Program
+from .sweep import push
+
+CACHED_DERIVATIVES = 256
+
+
+class DerivativeOp(Op):
+    """The operation (values of a program, cotangents or tangents) -> what is not None of a derivative of the program.
+
+    Args:
+      kind: "gradient", "jvp", "jacobian" or "batch_jacobian".
+      take: what computes it: `sweep` or `push`, or the rows of a Jacobian.
+      program: what is differentiated.
+      from_ends: whether cotangents or tangents are given.
+    """
+
+    __slots__ = ("kind", "take", "program", "from_ends")
+
+    def __init__(self, kind: str, take: Function, program: Program, from_ends: bool, key: Any = None):
+        super().__init__(kind, functools.partial(_packed, kind, take, program, from_ends), key=key)
+        self.kind, self.take, self.program, self.from_ends = kind, take, program, from_ends
+
+    def values(self, inputs: Values) -> Values:
+        """The values of the program among its inputs."""
+        return _ends(self.kind, self.program, self.from_ends, inputs)[0]
+
+    def ends(self, inputs: Values) -> tuple[list[Any | None], ...]:
+        """The cotangents of the targets, or the tangents of the sources, among its inputs; () if they are ones."""
+        return _ends(self.kind, self.program, self.from_ends, inputs)[1]
+
+
+def _ends(kind: str, program: Program, from_ends: bool, inputs: Values) -> tuple[Values, tuple[list[Any | None], ...]]:
+    if not from_ends:
+        return inputs, ()
+    slots = program.sources if kind == "jvp" else program.targets
+    values = inputs[: len(inputs) - sum(slot is not None for slot in slots)]
+    given = iter(inputs[len(values) :])
+    return values, ([None if slot is None else next(given) for slot in slots],)
+
+
+def _packed(kind: str, take: Function, program: Program, from_ends: bool, *flat: Any) -> list[Any]:
+    values, ends = _ends(kind, program, from_ends, flat)
+    found = take(program, values, *ends) if kind in ("gradient", "jvp") else take(program, *values)
+    return [x for x in found if x is not None] if kind == "gradient" else list(found)
+
+
+def derivative_op(kind: str, take: Function, program: Program, from_ends: bool = False) -> DerivativeOp:
+    """The one operation that a derivative is. `take` is a function of a module."""
+    key = take, program, kind, from_ends
+    return _ops.get(key, lambda: DerivativeOp(kind, take, program, from_ends, key))
+
+
+_ops: Cache[DerivativeOp] = Cache(CACHED_DERIVATIVES)
+depends_on_rules(_ops, lambda key: [step.op for step in key[1].steps])
+
+
+def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
+    """``take(program, values, *ends)``, a reverse or forward sweep."""
+    slots, kind = (program.sources, "jvp") if take is push else (program.targets, "gradient")
+    given = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else []
+    run = functools.partial(runner.current.sweep, take, program, values, *ends)
+    return _noted(kind, take, program, (*values, *given), bool(ends), run)
+
+
+def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
+    """``rows(program, *values)``, the sweeps for a ``"jacobian"`` or a ``"batch_jacobian"``."""
+    return _noted(
+        kind, rows, program, values, False, functools.partial(runner.current.rows, kind, rows, program, values)
+    )
+
+
+def _is_pure(program: Program) -> bool:
+    """Whether a derivative of it is a function of its values. One that calls the user's Python closes over what that does."""
+    ops = [step.op for step in program.steps]
+    return not any([op.runs_python or type(op).pull_back is not Op.pull_back for op in ops])
+
+
+def _noted(
+    kind: str, take: Function, program: Program, inputs: Sequence[Value], from_ends: bool, run: Callable[[], list[Any]]
+) -> list[Any]:
+    trace = current_trace()
+    recordings = list(trace.recordings) if type(trace) is active.kind else []
+    starts = [len(recording.entries) for recording in recordings]
+    found = run()
+    for recording, start in zip(recordings, starts, strict=True):
+        if len(recording.entries) > start + 1 and _is_pure(program):
+            op = functools.partial(derivative_op, kind, take, program, from_ends)
+            outputs = tuple([x for x in found if x is not None])
+            recording.derivatives.append(Span(start, len(recording.entries), op, tuple(inputs), outputs))
+    return found
