@@ -16,7 +16,7 @@ from ..jaxprs.interning import intern
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from . import runner
 from .operation import JittedOp, Op, PythonOp, ToldOp, is_ref
-from .pullback import PullbackOp, call_without, refuse_ref, without_derivative
+from .pullback import PullbackOp, call_without, differentiated_as_it_runs, refuse_ref
 
 if TYPE_CHECKING:
     from .recording import Kept, Recording
@@ -75,7 +75,9 @@ def traced_or_refused(primitive: Primitive, params: Params, args: Values, arrays
         call = functools.partial(primitive.bind, **params)
         return PullbackOp(params.get("name") or primitive.name, call, refuse_ref)
     if any(map(contents.asks_host, programs)):
-        return without_derivative(unrecognised(primitive, params), len(arrays))
+        op = unrecognised(primitive, params)
+        fn = jaxpr_as_fun(lifting.lift(primitive, params, args, arrays)) if arrays else op.call
+        return differentiated_as_it_runs(op, fn, len(arrays))
     if not arrays or primitive.name in contents.JIT:
         return None
     return TracedCall(lifting.lift(primitive, params, args, arrays), params.get("name", primitive.name)).op()
