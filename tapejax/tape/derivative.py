@@ -6,12 +6,12 @@ What was run is on the tape as well, and is what the tape differentiates. `Recor
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ..jaxprs.cache import Cache
 from ..jaxprs.fence import current_trace
-from ..jaxprs.types import Function, Value, Values
+from ..jaxprs.types import Function, Values
 from . import active, runner
 from .operation import Op
 from .recording import Span
@@ -75,34 +75,45 @@ depends_on_rules(_ops, lambda key: [step.op for step in key[1].steps])
 def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
     """``take(program, values, *ends)``, a reverse or forward sweep."""
     slots, kind = (program.sources, "jvp") if take is push else (program.targets, "gradient")
-    given = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else []
-    run = functools.partial(runner.current.sweep, take, program, values, *ends)
-    return _noted(kind, take, program, (*values, *given), bool(ends), run)
+    given = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else None
+    return _noted(
+        kind, take, program, values, given, functools.partial(runner.current.sweep, take, program, values, *ends)
+    )
 
 
 def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
     """``rows(program, *values)``, the sweeps for a ``"jacobian"`` or a ``"batch_jacobian"``."""
     return _noted(
-        kind, rows, program, values, False, functools.partial(runner.current.rows, kind, rows, program, values)
+        kind, rows, program, values, None, functools.partial(runner.current.rows, kind, rows, program, values)
     )
+
+
+def _noted(
+    kind: str, take: Function, program: Program, values: Values, ends: Values | None, run: Callable[[], list[Any]]
+) -> list[Any]:
+    trace = current_trace()
+    recordings = list(trace.recordings) if type(trace) is active.kind else []
+    starts = [len(recording.entries) for recording in recordings]
+    found = run()
+    if recordings and _is_pure(program):
+        query = getattr(values, "query", None)  # None for a chunk of a program, or in a program that is traced
+        whole = None if query is None else query.folded()
+        for recording, start in zip(recordings, starts, strict=True):
+            if len(recording.entries) > start + (whole is None):
+                one = functools.partial(_one, kind, take, whole or (lambda: (program, values)), ends)
+                outputs = tuple([x for x in found if x is not None])
+                recording.derivatives.append(Span(start, len(recording.entries), one, outputs))
+    return found
+
+
+def _one(
+    kind: str, take: Function, whole: Callable[[], tuple[Program, Values]], ends: Values | None
+) -> tuple[Op, tuple[Any, ...]]:
+    program, values = whole()
+    return derivative_op(kind, take, program, ends is not None), (*values, *(ends or ()))
 
 
 def _is_pure(program: Program) -> bool:
     """Whether a derivative of it is a function of its values. One that calls the user's Python closes over what that does."""
     ops = [step.op for step in program.steps]
     return not any([op.runs_python or type(op).pull_back is not Op.pull_back for op in ops])
-
-
-def _noted(
-    kind: str, take: Function, program: Program, inputs: Sequence[Value], from_ends: bool, run: Callable[[], list[Any]]
-) -> list[Any]:
-    trace = current_trace()
-    recordings = list(trace.recordings) if type(trace) is active.kind else []
-    starts = [len(recording.entries) for recording in recordings]
-    found = run()
-    for recording, start in zip(recordings, starts, strict=True):
-        if len(recording.entries) > start + 1 and _is_pure(program):
-            op = functools.partial(derivative_op, kind, take, program, from_ends)
-            outputs = tuple([x for x in found if x is not None])
-            recording.derivatives.append(Span(start, len(recording.entries), op, tuple(inputs), outputs))
-    return found
