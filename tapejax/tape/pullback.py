@@ -99,7 +99,7 @@ def without_derivative(op: Op, constants: int = 0) -> PullbackOp:
             "what it asks for in as an argument (tf.random.stateless_normal with a seed)."
         )
 
-    fn, call = (functools.partial(call_without, constants, function) for function in (op.fn, op.call))
+    fn, call = (functools.partial(call_without, constants, function) for function in (op.fn, op.call or op.fn))
     return PullbackOp(op.name, fn, refuse, call)
 
 
