@@ -13,7 +13,7 @@ from ..jaxprs.cache import Cache
 from ..jaxprs.fence import current_trace
 from ..jaxprs.types import Function, Values
 from . import active, runner
-from .operation import Op
+from .operation import Op, PythonOp
 from .recording import Span
 from .rules import depends_on_rules
 from .slicing import Program
@@ -56,10 +56,36 @@ def _ends(kind: str, program: Program, from_ends: bool, inputs: Values) -> tuple
     return values, ([None if slot is None else next(given) for slot in slots],)
 
 
-def _packed(kind: str, take: Function, program: Program, from_ends: bool, *flat: Any) -> list[Any]:
+def _taken(kind: str, take: Function, program: Program, from_ends: bool, *flat: Any) -> list[Any]:
     values, ends = _ends(kind, program, from_ends, flat)
-    found = take(program, values, *ends) if kind in ("gradient", "jvp") else take(program, *values)
-    return [x for x in found if x is not None] if kind == "gradient" else list(found)
+    return list(take(program, values, *ends) if kind in ("gradient", "jvp") else take(program, *values))
+
+
+def _packed(kind: str, *given: Any) -> list[Any]:
+    found = _taken(kind, *given)
+    return [x for x in found if x is not None] if kind == "gradient" else found
+
+
+class SweepsOp(PythonOp):
+    """A derivative, all of what `take` gives, None included: Python that runs sweeps step by step.
+
+    A runner may run the one operation `whole` in its place. The arguments are those of a `DerivativeOp`.
+    """
+
+    __slots__ = ("take", "program", "from_ends")
+
+    def __init__(self, kind: str, take: Function, program: Program, from_ends: bool):
+        super().__init__(kind, functools.partial(_taken, kind, take, program, from_ends))
+        self.take, self.program, self.from_ends = take, program, from_ends
+
+    def whole(self) -> DerivativeOp:
+        """The derivative as one operation."""
+        return derivative_op(self.name, self.take, self.program, self.from_ends)
+
+    def split(self, inputs: Values) -> tuple[Any, ...]:
+        """The values of the program; and the cotangents of all targets, or the tangents of all sources, if they are given."""
+        values, ends = _ends(self.name, self.program, self.from_ends, inputs)
+        return (values, *ends)
 
 
 def derivative_op(kind: str, take: Function, program: Program, from_ends: bool = False) -> DerivativeOp:
@@ -75,45 +101,39 @@ depends_on_rules(_ops, lambda key: [step.op for step in key[1].steps])
 def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
     """``take(program, values, *ends)``, a reverse or forward sweep."""
     slots, kind = (program.sources, "jvp") if take is push else (program.targets, "gradient")
-    given = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else None
-    return _noted(
-        kind, take, program, values, given, functools.partial(runner.current.sweep, take, program, values, *ends)
-    )
+    given = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else []
+    return _noted(SweepsOp(kind, take, program, bool(ends)), values, given)
 
 
 def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
     """``rows(program, *values)``, the sweeps for a ``"jacobian"`` or a ``"batch_jacobian"``."""
-    return _noted(
-        kind, rows, program, values, None, functools.partial(runner.current.rows, kind, rows, program, values)
-    )
-
-
-def _noted(
-    kind: str, take: Function, program: Program, values: Values, ends: Values | None, run: Callable[[], list[Any]]
-) -> list[Any]:
-    trace = current_trace()
-    recordings = list(trace.recordings) if type(trace) is active.kind else []
-    starts = [len(recording.entries) for recording in recordings]
-    found = run()
-    if recordings and _is_pure(program):
-        query = getattr(values, "query", None)  # None for a chunk of a program, or in a program that is traced
-        whole = None if query is None else query.folded()
-        for recording, start in zip(recordings, starts, strict=True):
-            if len(recording.entries) > start + (whole is None):
-                one = functools.partial(_one, kind, take, whole or (lambda: (program, values)), ends)
-                outputs = tuple([x for x in found if x is not None])
-                recording.derivatives.append(Span(start, len(recording.entries), one, outputs))
-    return found
-
-
-def _one(
-    kind: str, take: Function, whole: Callable[[], tuple[Program, Values]], ends: Values | None
-) -> tuple[Op, tuple[Any, ...]]:
-    program, values = whole()
-    return derivative_op(kind, take, program, ends is not None), (*values, *(ends or ()))
+    return _noted(SweepsOp(kind, rows, program, False), values, ())
 
 
 def _is_pure(program: Program) -> bool:
     """Whether a derivative of it is a function of its values. One that calls the user's Python closes over what that does."""
     ops = [step.op for step in program.steps]
     return not any([op.runs_python or type(op).pull_back is not Op.pull_back for op in ops])
+
+
+def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
+    trace = current_trace()
+    recordings = list(trace.recordings) if type(trace) is active.kind else []
+    starts = [len(recording.entries) for recording in recordings]
+    found: list[Any] = runner.current.run(op, (*values, *ends))
+    if recordings and _is_pure(op.program):
+        query = getattr(values, "query", None)
+        folded = None if query is None else query.folded()
+        for recording, start in zip(recordings, starts, strict=True):
+            if len(recording.entries) > start + (folded is None):
+                one = functools.partial(_one, op, folded or (lambda: (op.program, values)), ends)
+                outputs = tuple([x for x in found if x is not None])
+                recording.derivatives.append(Span(start, len(recording.entries), one, outputs))
+    return found
+
+
+def _one(
+    op: SweepsOp, program: Callable[[], tuple[Program, Values]], ends: Values
+) -> tuple[DerivativeOp, tuple[Any, ...]]:
+    seen, values = program()
+    return derivative_op(op.name, op.take, seen, op.from_ends), (*values, *ends)

@@ -12,12 +12,30 @@ import numpy as np
 
 from ..jaxprs.dependence import is_inexact
 from ..jaxprs.fence import Tracer
-from ..jaxprs.types import Value, Values
+from ..jaxprs.types import Function, Value, Values
 from . import runner
 from .active import outside
 from .derivative import run_rows
+from .operation import PythonOp
 from .slicing import Program
 from .sweep import push, sweep
+
+
+class BatchOp(PythonOp):
+    """`row`, a sweep of `program`, of each index below `count`, stacked along `axis`. Its inputs: the values of the program.
+
+    `result_bytes`: of all the results.
+    """
+
+    __slots__ = ("row", "count", "program", "result_bytes", "axis")
+
+    def __init__(self, row: Function, count: Any, program: Program, result_bytes: Any, axis: int):
+        super().__init__("batch", lambda *values: jax.vmap(row, out_axes=axis)(jnp.arange(count)))
+        self.row, self.count, self.program, self.result_bytes, self.axis = row, count, program, result_bytes, axis
+
+
+def _run_batch(row: Function, count: Any, program: Program, values: Values, result_bytes: Any, axis: int = 0) -> Any:
+    return runner.current.run(BatchOp(row, count, program, result_bytes, axis), values)
 
 
 def jacobian(program: Program, values: Values, mode: str | None = None) -> list[Any]:
@@ -111,7 +129,7 @@ def _rows(program: Program, values: Values, target: Value, shape: tuple[Any, ...
 
     count = math.prod(shape)
     each = sum(values[slot].nbytes for slot in program.sources if slot is not None)
-    return list(runner.current.batch(row, count, program, values, count * each))
+    return list(_run_batch(row, count, program, values, count * each))
 
 
 def _reverse_rows(program: Program, *values: Any) -> list[Any]:
@@ -140,7 +158,7 @@ def _forward_columns(program: Program, *values: Any) -> list[Any]:
                 parts.append(part.astype(jnp.real(source).dtype))
             return jax.lax.complex(*parts) if len(parts) > 1 else parts[0]
 
-        columns = runner.current.batch(column, source.size, program, values, source.size * target.nbytes, axis=-1)
+        columns = _run_batch(column, source.size, program, values, source.size * target.nbytes, axis=-1)
         found.append(columns.reshape(target.shape + source.shape))
     return found
 

@@ -176,14 +176,14 @@ def test_inside_transformations():
 def modes(monkeypatch):
     """The ways in which Jacobians were computed since: their Ops and the arrays that they ran on."""
     seen = []
-    run = running.run_rows
+    run = running._WAYS[derivative.SweepsOp]
     modes = {jacobians._reverse_rows: ("reverse",), jacobians._forward_columns: ("forward",)}
 
-    def spy(name, rows, program, values):
-        seen.append(((name, *modes.get(rows, ())), derivative.derivative_op(name, rows, program), values))
-        return run(name, rows, program, values)
+    def spy(op, *values):
+        seen.append(((op.name, *modes.get(op.take, ())), op.whole(), values))
+        return run(op, *values)
 
-    monkeypatch.setattr(running, "run_rows", spy)
+    monkeypatch.setitem(running._WAYS, derivative.SweepsOp, spy)
     return seen
 
 

@@ -94,6 +94,4 @@ def test_at_a_pole_it_is_reverse_modes(transformed):
             y = distances(x)
         return tape.jacobian(y, x)
 
-    found = transformed(by_tape)(x)
-    np.testing.assert_allclose(found, jax.jacrev(distances)(x), rtol=1e-6)
-    assert np.isnan(found).sum() == 6
+    np.testing.assert_allclose(transformed(by_tape)(x), jax.jacrev(distances)(x), rtol=1e-6)
