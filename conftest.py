@@ -77,9 +77,10 @@ def pytest_configure(config):
         tapejax.debugging.enable_shadow_mode()
     if config.getoption("plain_runner"):
         import tapejax
-        from tapejax.tape import runner
+        from tapejax.tape import primitives, runner
 
         runner.use(runner.Runner())
+        primitives.use(primitives.Recognition())
     kept.mode = config.getoption("tensorflow")
     if kept.mode == "keep" and config.getoption("numprocesses", None):
         raise pytest.UsageError("--tensorflow=keep writes one file for each test file: run it in one process")

@@ -8,16 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..jaxprs.types import Function, Values
-from ..tape.slicing import Program
+from ..tape.jacobian import BatchOp
 
 # Rows are computed together as far as what they need fits into this, or into half the result.
 CHUNK_BYTES = 8 << 20
 
 
-def batch(row: Function, count: Any, program: Program, values: Values, result_bytes: Any, axis: int = 0) -> Any:
-    """`row` of every index below `count`, stacked along `axis`."""
-    carried = {step.ins[i] for step in program.steps for i in step.active_ins}
+def batch(op: BatchOp, *values: Any) -> Any:
+    """`op`'s row of every index below its count, stacked along its axis."""
+    row, count, result_bytes, axis = op.row, op.count, op.result_bytes, op.axis
+    carried = {step.ins[i] for step in op.program.steps for i in step.active_ins}
     # a Ref, through which no gradient passes, has no size; the sweep is to say so
     each = sum(getattr(values[slot], "nbytes", 0) for slot in carried) or 1
     rows = jax.vmap(row, out_axes=axis)

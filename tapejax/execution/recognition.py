@@ -17,7 +17,7 @@ from ..jaxprs.cache import Cache, Once
 from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, snapshot
 from ..jaxprs.fence import EvalTrace, Tracer, current_trace, jaxpr_as_fun, runs_compiled
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
-from ..tape import rules
+from ..tape import rules, runner
 from ..tape.operation import CACHED_OPS, JittedOp, Op, PythonOp, ToldOp
 from ..tape.primitives import TracedCall, as_it_came, silent, traced_or_refused, unrecognised
 from .trial import Trial
@@ -62,8 +62,7 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
         if not known["remade"]:
             return JittedOp(op.name, op.fn, op.call, known)
         op = ToldOp(op.name, op.fn, op.call, known)
-    op.call = _forward_call(primitive, params, op.call)
-    return op
+    return type(op)(op.name, op.fn, _forward_call(primitive, params, op.call or op.fn), op.known)
 
 
 _known: weakref.WeakKeyDictionary[JaxProgram, dict[Any, Any]] = weakref.WeakKeyDictionary()
@@ -87,7 +86,7 @@ def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Fun
     op = _bind_op(primitive, same)
 
     def call(*inputs: Any) -> Any:
-        return (op.call if type(current_trace()) is EvalTrace else itself)(*inputs)
+        return runner.current.run(op, inputs) if type(current_trace()) is EvalTrace else itself(*inputs)
 
     return itself if isinstance(op, PythonOp) else call
 
@@ -212,10 +211,9 @@ def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: 
     if type(found) is ToldOp and not any(map(_is_placed, arrays.values())):
         return found
     call = as_it_came(primitive, params, len(arrays))
-    if found.key is not found:  # others have it, too
+    if not isinstance(found, ToldOp):  # others have it, too
         return type(found)(found.name, found.fn, call, found.key)
-    found.call = call
-    return found
+    return type(found)(found.name, found.fn, call, found.known)
 
 
 def _is_placed(x: Value) -> bool:

@@ -17,6 +17,7 @@ from ..jaxprs.contents import jaxprs_in, tells_zeros
 from ..jaxprs.dependence import Links, carries_tangent
 from ..jaxprs.fence import Zero, jaxpr_as_fun, trace_context
 from ..jaxprs.types import Equation, Function, JaxProgram, Positions, Primitive, Values
+from ..tape import runner
 from ..tape.operation import JittedOp, Op, PythonOp, pullback
 from ..tape.recording import Entry, Kept, Recording
 from ..tape.rules import depends_on_rules, has_rule
@@ -65,7 +66,7 @@ class KeepingOp(Op):
 
     def run(self, inputs: Values) -> tuple[list[Any], Kept]:
         """What the operation gives, and what is kept of it."""
-        every = self.call(*inputs)
+        every = runner.current.run(self, inputs)
         return every[: self._every], Kept(self, tuple(every[self._every :]))
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
@@ -140,7 +141,7 @@ class LinearizedOp(JittedOp):
                 back = self.vjp(ends)
             except Exception:  # of any type: it has no gradient, or a rule of the user's takes no symbolic zeros
                 self.known[self.active_ins] = False
-                found: Sequence[Any] = otherwise.call(*flat)
+                found: Sequence[Any] = runner.current.run(otherwise, flat)
                 return found
             return [x for i, x in zip(self.active_ins, back, strict=True) if i in step.active_ins]
 
@@ -156,10 +157,11 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
     if not active_ins or has_rule(op.name) or not op.known.get(active_ins, True):
         return None
 
+    def run(*flat: Any) -> Any:
+        return jax.vjp(_with_tangent(op.fn, flat, active_ins), *[flat[i] for i in active_ins], has_aux=True)
+
     try:
-        _, vjp, every = jax.vjp(
-            _with_tangent(op.fn, inputs, active_ins), *[inputs[i] for i in active_ins], has_aux=True
-        )
+        _, vjp, every = runner.current.run(PythonOp(op.name, run), inputs)
     except Exception:  # it has no derivative: `gradient` says so, if it is asked
         op.known[active_ins] = False
         return None

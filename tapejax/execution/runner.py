@@ -2,82 +2,91 @@
 
 from __future__ import annotations
 
+import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-
 from ..jaxprs import contents
-from ..jaxprs.fence import EvalTrace, Tracer, current_trace, under
-from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
-from ..tape import active, runner
-from ..tape.operation import JittedOp, Op, PythonOp
+from ..jaxprs.fence import ConcreteArray, EvalTrace, current_trace, trace_reference, under
+from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Values
+from ..tape import active, primitives, runner
+from ..tape.derivative import SweepsOp
+from ..tape.jacobian import BatchOp
+from ..tape.operation import JittedOp, Op, OperationsOp, PythonOp
 from ..tape.primitives import TracedCall
 from ..tape.recording import Kept, Recording
-from ..tape.slicing import Program
 from . import recognition, trial
 from .batches import batch
 from .residuals import is_large, keeping, linearized
-from .schedule import run_rows, run_sweep
+from .schedule import run_sweeps
 
 
 class Fast(runner.Runner):
-    """Operations are on trial before they are compiled; residuals of large calls are kept; sweeps are compiled as one."""
+    """Operations are on trial before they are compiled; sweeps are compiled as one where that pays."""
 
-    def compiled(self, fn: Function, decided: Callable[[Function], object] | None = None) -> Function:
-        return trial.Trial(fn, decided)
+    def run(self, op: Op, inputs: Values) -> Any:
+        ready = op.prepared.get(self) or self._prepare(op)
+        for x in inputs:
+            if type(x) is not ConcreteArray:
+                break
+        else:
+            return ready(*inputs)
+        if type(trace_reference.value) is EvalTrace and not isinstance(op, PythonOp):
+            arrays = trial.as_arrays(inputs)
+            if arrays is not None:  # an output may be one of them, which are kept for other calls
+                return active.distinct(ready(*arrays), arrays)
+        return ready(*inputs)
 
-    def operation(
-        self, plain: Callable[..., tuple[Op, Sequence[Any]]], primitive: Primitive, params: Params, args: Values
-    ) -> tuple[Op, Sequence[Any]]:
+    def _prepare(self, op: Op) -> Function:
+        way = _WAYS.get(type(op))
+        if way is not None:
+            return functools.partial(way, op)
+        ready = op.call or trial.Trial(op.fn, functools.partial(self._decided, weakref.ref(op)))
+        op.prepared[self] = ready
+        return ready
+
+    def _decided(self, op: weakref.ref[Op], compiled: Function) -> None:
+        if (found := op()) is not None:
+            found.prepared[self] = compiled
+
+
+def _by_operations(op: OperationsOp, *inputs: Any) -> Any:
+    trace = current_trace()
+    if type(trace) is EvalTrace and trial.possible():
+        # on no recording, so that operations are run as on a tape, and not compiled by JAX
+        return under(trace, active.alone, (), op.fn, *inputs)
+    return op.fn(*inputs)
+
+
+# how an operation of a kind runs, if not as any other
+_WAYS: dict[type[Op], Callable[..., Any]] = {
+    OperationsOp: _by_operations,
+    SweepsOp: run_sweeps,
+    BatchOp: batch,
+}
+
+
+class Known(primitives.Recognition):
+    """What has the same key was run before; residuals of large calls are kept."""
+
+    def operation(self, primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
         return recognition.operation(primitive, params, args)
 
     def staged(self, known: TracedCall) -> Op:
         return recognition.staged(known)
-
-    def arrays(self, inputs: Values) -> Sequence[Any] | None:
-        return trial.as_arrays(inputs)
-
-    def by_operations(self, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
-        trace = current_trace()
-        if type(trace) is EvalTrace and trial.possible():
-            # on no recording, so that operations are run as on a tape, and not compiled by JAX
-            return under(trace, active.alone, (), fn, *args, **kwargs)
-        return fn(*args, **kwargs)
 
     def run_program(
         self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op
     ) -> tuple[Any, Kept | None]:
         if type(op) is JittedOp:
             found = linearized(op, inputs, recordings)
-            return found if found is not None else (op.call(*inputs), None)
+            return found if found is not None else super().run_program(op, inputs, recordings, program, noted)
         if not isinstance(op, PythonOp) and is_large(noted, program) and _is_plain(noted):
             wide = keeping(noted, op, inputs, recordings)
             if wide is not None:
                 return wide.run(inputs)
-        return op.call(*inputs), None
-
-    def sweep(self, sweep: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
-        return run_sweep(sweep, program, values, *ends)
-
-    def rows(self, name: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
-        return run_rows(name, rows, program, values)
-
-    def batch(
-        self, row: Function, count: Any, program: Program, values: Values, result_bytes: Any, axis: int = 0
-    ) -> Any:
-        return batch(row, count, program, values, result_bytes, axis)
-
-    def placed(self, source: Value, gradient: Value) -> Value:
-        # XLA chooses where it leaves a gradient: often all of it on each of the devices
-        if isinstance(gradient, Tracer) or isinstance(source, Tracer):
-            return gradient
-        place = source.sharding
-        if type(place) is not jax.sharding.NamedSharding or place.is_equivalent_to(gradient.sharding, source.ndim):
-            return gradient
-        if place.spec.unreduced or place.spec.reduced:  # of the one the other is the cotangent
-            return gradient
-        return jax.device_put(gradient, place)
+        return super().run_program(op, inputs, recordings, program, noted)
 
 
 def _is_plain(op: Op) -> bool:
@@ -86,3 +95,4 @@ def _is_plain(op: Op) -> bool:
 
 
 runner.use(Fast())
+primitives.use(Known())

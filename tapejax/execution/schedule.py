@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,7 +10,7 @@ import jax
 from ..jaxprs.cache import Cache, Once, on_clear
 from ..jaxprs.types import Values
 from ..tape import active, dispatch
-from ..tape.operation import Op
+from ..tape.derivative import SweepsOp
 from ..tape.rules import depends_on_rules
 from ..tape.slicing import Program
 from ..tape.sweep import add, ones, push, sweep
@@ -34,41 +33,34 @@ _unused_compiles: set[int] = set()  # programs that were compiled as one and hav
 on_clear(_unused_compiles.clear)
 
 
-def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
-    """``take(program, values, *ends)``, a `sweep` or `push`, by the way of running that makes the user wait least.
+def run_sweeps(op: SweepsOp, *inputs: Any) -> list[Any]:
+    """What `op` gives."""
+    return (_run_sweep if op.take in (sweep, push) else _run_rows)(op, *inputs)
+
+
+def _run_sweep(op: SweepsOp, *inputs: Any) -> list[Any]:
+    """What `op` gives, by the way of running that makes the user wait least.
 
     A program is compiled as one when it comes back, or at once if its parts would have to be compiled anyway. A long one that
     repeats itself is swept chunk by chunk, each of which comes back. What was never seen but is made of known parts runs step
     by step and compiles nothing.
     """
-    starts, name = (program.sources, "jvp") if take is push else (program.targets, "gradient")
-    if not _worth_compiling(program, values):
+    take, program = op.take, op.program
+    if not _worth_compiling(program, inputs):
         long = take is sweep and len(program.steps) > COMPILE_AT_MOST and not _has_python(program)
         parts = chunks(program) if long else ()
-        return _sweep_chunks(program, parts, values, *ends) if parts else take(program, values, *ends)
-    given = [x for (xs,) in [ends] for slot, x in zip(starts, xs, strict=True) if slot is not None] if ends else []
-    found = dispatch.run(compiled(name, _packed, program, take, bool(ends)), (*values, *given))
+        return _sweep_chunks(program, parts, *op.split(inputs)) if parts else op.fn(*inputs)
+    found = dispatch.run(op.whole(), inputs)
     if take is push:
         return list(found)
     back = iter(found)
     return [None if slot is None else next(back) for slot in program.sources]
 
 
-def run_rows(name: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
-    """``rows(program, *values)``, compiled as one."""
-    if len(program.steps) > COMPILE_AT_MOST * 8 or _has_python(program):
-        return list(rows(program, *values))
-    return list(dispatch.run(compiled(name, rows, program), values))
-
-
-def _packed(program: Program, take: Callable[..., list[Any]], from_ends: bool, *flat: Any) -> list[Any]:
-    """`take` as a function of arrays alone."""
-    slots = program.sources if take is push else program.targets
-    split = len(flat) - (sum(slot is not None for slot in slots) if from_ends else 0)
-    given = iter(flat[split:])
-    ends = [[None if slot is None else next(given) for slot in slots]] if from_ends else []
-    found = take(program, flat[:split], *ends)
-    return found if take is push else [x for x in found if x is not None]  # None for a target that is not connected
+def _run_rows(op: SweepsOp, *values: Any) -> list[Any]:
+    if len(op.program.steps) > COMPILE_AT_MOST * 8 or _has_python(op.program):
+        return list(op.fn(*values))
+    return list(dispatch.run(op.whole(), values))
 
 
 def _sweep_chunks(
@@ -84,7 +76,7 @@ def _sweep_chunks(
         if not all([slot in ct for slot in part.targets]):
             return sweep(program, values, cotangents)  # nothing came back to some value: only step by step tells
         read = [values[slot] if slot < known else None for slot in part.read]
-        back = run_sweep(sweep, part.program, read, [ct[slot] for slot in part.targets])
+        back = _run_sweep(SweepsOp("gradient", sweep, part.program, True), *read, *[ct[slot] for slot in part.targets])
         first_computed = len(part.sources) - part.computed
         for i, (slot, x) in enumerate(zip(part.sources, back, strict=True)):
             if i < first_computed:
@@ -156,13 +148,3 @@ def _look_for_python(program: Program) -> bool | Once:
 
 def _kind(value: Any) -> Any:
     return (value.shape, value.dtype) if isinstance(value, jax.Array) else type(value)
-
-
-_compiled: Cache[Op] = Cache(CACHED_SWEEPS)
-depends_on_rules(_compiled, lambda key: [step.op for step in key[1].steps])
-
-
-def compiled(name: str, run: Callable[..., Any], program: Program, *how: Any) -> Op:
-    """The operation ``values -> run(program, *how, *values)``, compiled as one. `run` is a function of a module."""
-    key = run, program, *how
-    return _compiled.get(key, lambda: Op(name, functools.partial(run, program, *how), key=key))

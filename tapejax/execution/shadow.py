@@ -24,6 +24,7 @@ from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import ClosedJaxpr, ConcreteArray, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.types import Function, JaxProgram, Value, Values
 from ..places import caller, line_of
+from ..tape import runner
 from ..tape.operation import Op, PythonOp
 from ..tape.primitives import TracedOp
 from ..tape.trace import StagedCall
@@ -106,7 +107,9 @@ def _(kept: KeepingOp, fresh: Op, key: Any) -> KeepingOp:
 @compare.register
 def _(kept: ProgramOp, fresh: ProgramOp, key: Any) -> ProgramOp:
     bind = functools.partial(key[0].bind, **fresh.params)
-    return fresh._replace(op=compare(kept.op, Op(fresh.op.name, bind, fresh.op.call), key), arrays=())
+    return fresh._replace(
+        op=compare(kept.op, Op(fresh.op.name, bind, functools.partial(_run, fresh.op)), key), arrays=()
+    )
 
 
 @compare.register
@@ -130,10 +133,14 @@ def _compare_programs(kept: JaxProgram, fresh: JaxProgram, name: str) -> None:
     _require(found is None, name, found or "")
 
 
+def _run(op: Op, *inputs: Any) -> Any:
+    return runner.current.run(op, inputs)
+
+
 def _call_both(kept: Op, fresh: Op, *inputs: Any) -> Any:
     before, _comparing.now = _comparing.now, True
     try:
-        return call_both(kept.name, kept.call, kept.fn, fresh.fn, inputs)
+        return call_both(kept.name, functools.partial(_run, kept), kept.fn, fresh.fn, inputs)
     finally:
         _comparing.now = before
 

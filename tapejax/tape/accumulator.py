@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ..jaxprs.dependence import is_inexact
 from ..jaxprs.types import Pytree, TraceLike
-from . import active, runner, structures
+from . import active, derivative, structures
 from .gradient_tape import UnconnectedGradients, gives_zeros, logger
 from .query import Query, in_recorded_types
 from .recording import Recording
@@ -105,7 +105,7 @@ class ForwardAccumulator:
         # as if each product were taken at its operation: recorded by those outside of this one, as in TensorFlow
         trace, around = self._around
         outer = around if trace is not None and trace() is active.outer_trace() else ()
-        found = active.alone(outer, runner.current.sweep, push, program, values, tangents)
+        found = active.alone(outer, derivative.run_sweep, push, program, values, tangents)
         if zeros:
             found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
         return ends.pack(found)

@@ -6,7 +6,6 @@ the same as without a tape, and then appends an entry to the active recordings.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import sys
 import threading
@@ -14,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..jaxprs import fence, interning
@@ -63,7 +61,7 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
                 inputs = [*map(snapshot, inputs)]
                 break
         where, frames = calls(4, self._recordings.block)
-        entry = new_tuple(Entry, (op, tuple(inputs), flat, where, kept, frames, ()))
+        entry = new_tuple(Entry, (op, tuple(inputs), flat, where, kept, frames))
         for recording in recordings:
             recording.entries.append(entry)
         return outputs
@@ -73,14 +71,13 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
 kind: type[Recorder] = Recorder
 
 
-@functools.cache
-def _copier() -> Function:
-    return runner.current.compiled(jnp.copy)
+# The operation `jnp.copy`, once `operation.py` has set it.
+copy_op: Any = None
 
 
 def copied(x: Value) -> Any:
     """A copy of the array `x`, which to a tape is another value."""
-    return _copier()(x)
+    return runner.current.run(copy_op, (x,))
 
 
 def distinct(outputs: Any, inputs: Values) -> Any:

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 
 from ..jaxprs.cache import recovered
 from ..jaxprs.fence import ConcreteArray, EvalTrace, set_trace_key, set_trace_reference, trace_reference
 from ..jaxprs.types import Values
 from ..places import calls
-from . import active
-from .active import active_recordings, copied, distinct, stages
+from . import active, runner
+from .active import active_recordings, copied, stages
 from .recording import Entry, Recording, new_tuple
 
 if TYPE_CHECKING:
@@ -28,42 +29,34 @@ def run(op: Op, inputs: Values) -> Any:
     It is called by a function of tapejax's, not by the user's code: the search for the user's line begins above that.
     """
     trace = trace_reference.value
-    outer = trace.outer if type(trace) is active.kind else trace
-    given = inputs if type(outer) is EvalTrace else None  # arrays for `op.call`; None if `_call` decides how to run it
-    for x in inputs:
-        if type(x) is not ConcreteArray:
-            given = None if given is None else op.arrays(inputs)
-            break
-    if outer is trace:
+    if type(trace) is not active.kind:
         try:
-            if given is None:
-                return _call(op, inputs)
-            outputs = op.call(*given)
+            return runner.current.run(op, inputs) if type(trace) is EvalTrace else op.traced(inputs)
         except RecursionError as error:
             if not recovered(error):
                 raise
-            return _call(op, inputs)
-        return outputs if given is inputs else distinct(outputs, given)
+            return _run(op, inputs)
+    outer = trace.outer
     try:
         set_trace_reference(outer)
         set_trace_key(outer._weakref)
-        if given is None:
-            return trace.note(op, inputs, _call(op, inputs))
-        outputs = op.call(*given)
+        outputs = runner.current.run(op, inputs) if type(outer) is EvalTrace else op.traced(inputs)
         if type(outputs) is not ConcreteArray:
-            return trace.note(op, inputs, outputs if given is inputs else distinct(outputs, given))
-        for x in given:  # from here on the part of `Recorder.note` that one array needs, inlined for speed
+            return trace.note(op, inputs, outputs)
+        for x in inputs:  # from here on the part of `Recorder.note` that one array needs, inlined for speed
             if x is outputs:
                 outputs = copied(outputs)
+            elif type(x) is not ConcreteArray and isinstance(x, np.ndarray):
+                return trace.note(op, inputs, outputs)
         where, frames = calls(3, trace._recordings.block)
-        entry = new_tuple(Entry, (op, tuple(inputs), (outputs,), where, None, frames, ()))
+        entry = new_tuple(Entry, (op, tuple(inputs), (outputs,), where, None, frames))
         for recording in trace._recordings.active:
             recording.entries.append(entry)
         return outputs
     except RecursionError as error:
         if not recovered(error):
             raise
-        return trace.note(op, inputs, _call(op, inputs))
+        return trace.note(op, inputs, _run(op, inputs))
     finally:
         try:
             set_trace_reference(trace)
@@ -71,8 +64,8 @@ def run(op: Op, inputs: Values) -> Any:
             set_trace_key(trace._weakref)
 
 
-def _call(op: Op, inputs: Values) -> Any:
-    return op.call(*inputs) if type(trace_reference.value) is EvalTrace else op.traced(inputs)
+def _run(op: Op, inputs: Values) -> Any:
+    return runner.current.run(op, inputs) if type(trace_reference.value) is EvalTrace else op.traced(inputs)
 
 
 # ---- derivatives that run the user's Python -------------------------------------------------------------------------

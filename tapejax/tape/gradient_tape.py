@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from ..jaxprs.dependence import is_inexact
 from ..jaxprs.types import Pytree, Value, Where
 from ..places import caller
-from . import active, runner, structures
+from . import active, derivative, structures
 from . import jacobian as jacobians
 from . import trace as trace  # whose class JAX is given
 from .operation import apply
@@ -21,7 +21,7 @@ from .query import Query, in_recorded_types
 from .recording import Recording
 from .slicing import Program
 from .structures import Leaf, Structure, conjugate, sources_of, targets_of
-from .sweep import sweep
+from .sweep import placed, sweep
 
 logger = logging.getLogger("tapejax")
 
@@ -247,11 +247,11 @@ class GradientTape:
 
         def pull_back(program: Program, values: Sequence[Value]) -> list[Value | None]:
             ends = () if cotangents is None else ([conjugate(x) for x in cotangents],)
-            return runner.current.sweep(sweep, program, values, *ends)
+            return derivative.run_sweep(sweep, program, values, *ends)
 
         found = self._differentiate("gradient", recording, ends.leaves, starts, pull_back, zeros)
         pairs = zip(starts.leaves, found, strict=True)
-        return starts.pack([x if x is None else runner.current.placed(leaf.array, x) for leaf, x in pairs])
+        return starts.pack([x if x is None else placed(leaf.array, x) for leaf, x in pairs])
 
     @in_recorded_types
     def jacobian(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -10,10 +11,31 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..jaxprs.dependence import is_inexact
-from ..jaxprs.types import Value, Values
+from ..jaxprs.fence import Tracer
+from ..jaxprs.types import Function, Value, Values
 from . import runner
+from .active import outside
+from .derivative import run_rows
+from .operation import PythonOp
 from .slicing import Program
 from .sweep import push, sweep
+
+
+class BatchOp(PythonOp):
+    """`row`, a sweep of `program`, of each index below `count`, stacked along `axis`. Its inputs: the values of the program.
+
+    `result_bytes`: of all the results.
+    """
+
+    __slots__ = ("row", "count", "program", "result_bytes", "axis")
+
+    def __init__(self, row: Function, count: Any, program: Program, result_bytes: Any, axis: int):
+        super().__init__("batch", lambda *values: jax.vmap(row, out_axes=axis)(jnp.arange(count)))
+        self.row, self.count, self.program, self.result_bytes, self.axis = row, count, program, result_bytes, axis
+
+
+def _run_batch(row: Function, count: Any, program: Program, values: Values, result_bytes: Any, axis: int = 0) -> Any:
+    return runner.current.run(BatchOp(row, count, program, result_bytes, axis), values)
 
 
 def jacobian(program: Program, values: Values, mode: str | None = None) -> list[Any]:
@@ -21,6 +43,7 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
 
     Reverse mode (as `jax.jacrev`: the pullback under `vmap`) takes a pass for each element of the target, forward mode
     (as `jax.jacfwd`: the pushforward under `vmap`) one for each element of the sources. By default the mode with fewer passes.
+    At a pole, where the modes may differ, it is what reverse mode gives, by default.
     """
     target = _target(program, values)
     connected = [slot for slot in program.sources if slot is not None]
@@ -33,19 +56,48 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     if mode == "forward" or (mode is None and fewer):
         rows, others = others, rows
     try:
-        return runner.current.rows("jacobian", rows, program, values)
+        found = run_rows("jacobian", rows, program, values)
+        return found if mode or rows is _reverse_rows else _with_poles(found, program, values)
     except (LookupError, TypeError, ValueError, NotImplementedError) as error:
         try:  # a while_loop has forward mode only, a custom_vjp reverse mode only
-            return runner.current.rows("jacobian", others, program, values)
+            return run_rows("jacobian", others, program, values)
         except Exception:
             raise error from None
+
+
+def _with_poles(found: list[Any], program: Program, values: Values) -> list[Any]:
+    """What forward mode `found`, or reverse mode where that is not finite.
+
+    A product of an infinite slope with a zero is nan; which zeros there are depends on the mode.
+    """
+
+    arrays = [x for x in found if x is not None]
+    traced = any([isinstance(x, Tracer) for x in arrays])
+    # on the host nothing is compiled for it
+    numbers: Any = jnp if traced or not all(map(_is_on_host, arrays)) else np
+
+    def by_reverse_mode() -> list[Any]:
+        return run_rows("jacobian", _reverse_rows, program, values)
+
+    with outside():
+        known = functools.reduce(numbers.logical_and, [numbers.isfinite(x).all() for x in arrays])
+    try:
+        if traced:
+            return list(jax.lax.cond(known, lambda: found, by_reverse_mode))
+        return found if bool(known) else by_reverse_mode()
+    except (LookupError, TypeError, ValueError, NotImplementedError):  # a while_loop has forward mode only
+        return found
+
+
+def _is_on_host(x: Value) -> bool:
+    return x.is_fully_addressable and {device.platform for device in x.devices()} == {"cpu"}
 
 
 def batch_jacobian(program: Program, values: Values) -> list[Any]:
     """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
     if _target(program, values) is None:
         return [None] * len(program.sources)
-    return runner.current.rows("batch_jacobian", _batch_rows, program, values)
+    return run_rows("batch_jacobian", _batch_rows, program, values)
 
 
 def _target(program: Program, values: Values) -> Any:
@@ -77,7 +129,7 @@ def _rows(program: Program, values: Values, target: Value, shape: tuple[Any, ...
 
     count = math.prod(shape)
     each = sum(values[slot].nbytes for slot in program.sources if slot is not None)
-    return list(runner.current.batch(row, count, program, values, count * each))
+    return list(_run_batch(row, count, program, values, count * each))
 
 
 def _reverse_rows(program: Program, *values: Any) -> list[Any]:
@@ -106,7 +158,7 @@ def _forward_columns(program: Program, *values: Any) -> list[Any]:
                 parts.append(part.astype(jnp.real(source).dtype))
             return jax.lax.complex(*parts) if len(parts) > 1 else parts[0]
 
-        columns = runner.current.batch(column, source.size, program, values, source.size * target.nbytes, axis=-1)
+        columns = _run_batch(column, source.size, program, values, source.size * target.nbytes, axis=-1)
         found.append(columns.reshape(target.shape + source.shape))
     return found
 

@@ -9,9 +9,10 @@ import functools
 import math
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..jaxprs import dependence, derivatives
@@ -20,7 +21,7 @@ from ..jaxprs.canonical import exact
 from ..jaxprs.dependence import Links, is_inexact, is_inexact_kind
 from ..jaxprs.fence import Ref, Tracer, trace_context, user_type
 from ..jaxprs.types import Function, Positions, Value, Values
-from . import dispatch, rules, runner
+from . import active, dispatch, rules, runner
 from .active import outside
 from .rules import depends_on_rules
 
@@ -40,20 +41,21 @@ class Op:
     Args:
       name: of the operation, for users to read, and to look up registered gradients.
       fn: takes arrays and returns an array or a pytree of arrays. It can be traced, for derivatives, and does not print.
-      call: computes the same as fast as possible, and prints. By default what the runner makes of `fn`.
+      call: computes the same as fast as possible, and prints. By default a runner compiles `fn`.
       key: equal keys make equal Ops, so that programs can be compared and cached. Without one an Op equals only itself.
       bound: the function or primitive and its static arguments, if the Op runs nothing else.
     """
 
-    __slots__ = ("name", "fn", "call", "key", "bound", "_hash", "__weakref__")
+    __slots__ = ("name", "fn", "call", "key", "bound", "prepared", "_hash", "__weakref__")
 
     def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
-        self.name = name
-        self.fn = fn
-        self.call = call or runner.current.compiled(fn, functools.partial(_set_call, weakref.ref(self)))
-        self.bound: tuple[Any, dict[str, Any]] | None = bound
-        self.key = self if key is None else key
-        self._hash = object.__hash__(self) if key is None else hash(key)
+        self.name: Final = name
+        self.fn: Final = fn
+        self.call: Final = call
+        self.bound: Final[tuple[Any, dict[str, Any]] | None] = bound
+        self.key: Final = self if key is None else key
+        self._hash: Final = object.__hash__(self) if key is None else hash(key)
+        self.prepared: Final[dict[Any, Function]] = {}  # what each runner runs for it
 
     def __hash__(self) -> int:
         return self._hash
@@ -77,17 +79,13 @@ class Op:
 
     # ---- how it is run ----
 
-    def arrays(self, inputs: Values) -> Sequence[Any] | None:
-        """`inputs` with arrays in place of Python numbers, for `call`; None if they must stay as they are."""
-        return runner.current.arrays(inputs)
-
     def traced(self, inputs: Values) -> Any:
-        """`call` while a program is traced. What is computed from shapes alone stays known, so that it can be a shape."""
+        """Runs it while a program is traced. What is computed from shapes alone stays known, so that it can be a shape."""
         if inputs and all(map(is_size, inputs)):
             with jax.ensure_compile_time_eval():
                 if all(map(_may_be_size, jax.tree.leaves(jax.eval_shape(self.fn, *inputs)))):
-                    return self.call(*inputs)
-        return self.call(*map(_as_constant, inputs))
+                    return runner.current.run(self, inputs)
+        return runner.current.run(self, [*map(_as_constant, inputs)])
 
     # ---- how it is differentiated ----
 
@@ -118,9 +116,10 @@ class Op:
     # Whether its derivative, when it is traced, may have the values of variables as constants.
     reads_variables: bool = False
 
-    def derivative_call(self, fn: Function) -> Function:
-        """The `call` of its derivative `fn`, if that runs Python."""
-        return functools.partial(runner.current.by_operations, fn)
+    @property
+    def python_derivative(self) -> type[PythonOp]:
+        """The kind of its derivative, if that runs Python."""
+        return OperationsOp
 
     def run_derivative(self, derivative: Op, inputs: Values) -> Sequence[Any]:
         found: Sequence[Any]
@@ -129,11 +128,6 @@ class Op:
         else:
             found = dispatch.run(derivative, inputs)
         return found
-
-
-def _set_call(op: weakref.ref[Op], compiled: Function) -> None:
-    if (found := op()) is not None:
-        found.call = compiled
 
 
 class PythonOp(Op):
@@ -154,15 +148,24 @@ class PythonOp(Op):
         super().__init__(name, fn, call or fn, key, bound)
         self.reads_variables = reads_variables
 
-    def arrays(self, inputs: Values) -> Sequence[Any] | None:
-        return None
-
     def traced(self, inputs: Values) -> Any:
-        return self.call(*map(_as_constant, inputs))
+        return runner.current.run(self, [*map(_as_constant, inputs)])
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
         inputs = [i for i, x in enumerate(entry.inputs) if may_carry(x)]
         return Links(dependence.everything(inputs, [*map(may_carry, entry.outputs)]), True)
+
+
+class OperationsOp(PythonOp):
+    """Python that runs operations, most of them for once."""
+
+    __slots__ = ()
+
+
+def by_operations(fn: Function, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)``, Python that runs operations, most of them for once."""
+    name = getattr(fn, "__name__", "operations")
+    return runner.current.run(OperationsOp(name, functools.partial(fn, **kwargs) if kwargs else fn), args)
 
 
 class ToldOp(PythonOp):
@@ -173,7 +176,9 @@ class ToldOp(PythonOp):
 
     __slots__ = ("known",)
 
-    def __init__(self, name: str, fn: Function, call: Function, known: dict[Any, Any], reads_variables: bool = False):
+    def __init__(
+        self, name: str, fn: Function, call: Function | None, known: dict[Any, Any], reads_variables: bool = False
+    ):
         super().__init__(name, fn, call, reads_variables=reads_variables)
         self.known = known
 
@@ -192,8 +197,9 @@ class JittedOp(ToldOp):
 
     __slots__ = ()
 
-    def derivative_call(self, fn: Function) -> Function:
-        return fn
+    @property
+    def python_derivative(self) -> type[PythonOp]:
+        return PythonOp
 
 
 _links: Cache[Links] = Cache(CACHED_LINKS)
@@ -272,7 +278,7 @@ def _derivative(
 
     run.__name__ = name = f"{op.name}_{kind}"  # as JAX's programs show it
     key = kind, op, active_ins, active_outs, perturbed
-    return PythonOp(name, run, op.derivative_call(run), key) if op.runs_python else Op(name, run, key=key)
+    return (op.python_derivative if op.runs_python else Op)(name, run, key=key)
 
 
 def _explained(op: Op, error: Exception) -> Exception:
@@ -309,6 +315,9 @@ def _make_function_op(fn: Function, static: dict[str, Any], key: Any) -> Op:
         run = functools.partial(fn, **static)
         run.__name__ = name  # as JAX's programs show it
     return kinds.get(fn, Op)(name, run, key=key, bound=(fn, static))
+
+
+active.copy_op = op_of(jnp.copy, {})
 
 
 def apply(fn: Function, *arrays: Any, **static: Any) -> Any:

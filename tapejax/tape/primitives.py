@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,24 +16,51 @@ from ..jaxprs.interning import intern
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from . import runner
 from .operation import JittedOp, Op, PythonOp, ToldOp, is_ref
-from .pullback import PullbackOp, call_without, refuse_ref, without_derivative
+from .pullback import PullbackOp, call_without, differentiated_as_it_runs, refuse_ref
+
+if TYPE_CHECKING:
+    from .recording import Kept, Recording
 
 
-def primitive_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
-    """The Op of a primitive with its parameters; and its inputs: the arrays that its jaxprs close over, then `args`."""
-    return runner.current.operation(plain_op, primitive, params, args)
+class Recognition:
+    """Which operation something is: the interface, and a default by which each is a new one."""
+
+    def operation(self, primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
+        """The Op of a primitive with its parameters; and its inputs: the arrays that its jaxprs close over, then `args`."""
+        return plain_op(primitive, params, args)
+
+    def staged(self, known: TracedCall) -> Op:
+        """The Op of a traced call."""
+        return known.plain()
+
+    def run_program(
+        self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op
+    ) -> tuple[Any, Kept | None]:
+        """Runs `op`, a call of a jitted function's `program`: its results, and what is kept of the call for its pullback.
+
+        `recordings` will have it as `noted`, which gives the first of these results, or all.
+        """
+        return runner.current.run(op, inputs), None
+
+
+recognition = Recognition()
+
+
+def use(found: Recognition) -> None:
+    """Makes `found` the current `Recognition`, for what is recorded from here on."""
+    global recognition
+    recognition = found
 
 
 def plain_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
-    """`primitive_op`, by a new Op: no known one is looked for."""
+    """`Recognition.operation`, by a new Op: no known one is looked for."""
     arrays = contents.constants_of(params)
     op = traced_or_refused(primitive, params, args, arrays)
     if op is None:
         # what its first equal was: a NumPy scalar that a program closes over may change before a derivative is taken
         given = lifting.with_inputs(params, arrays) if arrays else {name: intern(x) for name, x in params.items()}
-        op = unrecognised(primitive, given)
-        if arrays and not any(map(is_ref, arrays.values())):  # to JAX a Ref is an input, never a constant
-            op.call = as_it_came(primitive, params, len(arrays))
+        closed = arrays and not any(map(is_ref, arrays.values()))  # to JAX a Ref is an input, never a constant
+        op = unrecognised(primitive, given, as_it_came(primitive, params, len(arrays)) if closed else None)
     return op, (*arrays.values(), *args)
 
 
@@ -48,16 +75,22 @@ def traced_or_refused(primitive: Primitive, params: Params, args: Values, arrays
         call = functools.partial(primitive.bind, **params)
         return PullbackOp(params.get("name") or primitive.name, call, refuse_ref)
     if any(map(contents.asks_host, programs)):
-        return without_derivative(unrecognised(primitive, params), len(arrays))
+        op = unrecognised(primitive, params)
+        fn = (
+            jaxpr_as_fun(lifting.lift(primitive, params, args, arrays))
+            if arrays
+            else functools.partial(primitive.bind, **params)
+        )
+        return differentiated_as_it_runs(op, fn, len(arrays))
     if not arrays or primitive.name in contents.JIT:
         return None
     return TracedCall(lifting.lift(primitive, params, args, arrays), params.get("name", primitive.name)).op()
 
 
-def unrecognised(primitive: Primitive, params: Params) -> ToldOp:
+def unrecognised(primitive: Primitive, params: Params, call: Function | None = None) -> ToldOp:
     """A new Op that runs a primitive by binding it. JAX keeps what it compiles of a program with the program's object."""
     name, fn = params.get("name") or primitive.name, silent(primitive, params)
-    call = functools.partial(primitive.bind, **params)
+    call = call or functools.partial(primitive.bind, **params)
     plain = primitive.name in contents.JIT and contents.is_plain_jit(params) and not params["jaxpr"].effects
     return (JittedOp if plain else ToldOp)(name, fn, call, {})
 
@@ -92,7 +125,7 @@ class TracedCall(NamedTuple):
 
     def op(self) -> Op:
         """Its Op: a known one, or a new one."""
-        return runner.current.staged(self)
+        return recognition.staged(self)
 
     def plain(self) -> Op:
         """A new Op, which equals only itself."""

@@ -6,12 +6,15 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
 
 from ..jaxprs import dependence
-from ..jaxprs.dependence import Links
+from ..jaxprs.dependence import Links, is_inexact
+from ..jaxprs.derivatives import restricted
+from ..jaxprs.fence import zeros_of
 from ..jaxprs.types import Function, Values
-from . import active
+from . import active, dispatch, runner
 from .operation import Op, PythonOp, apply, may_carry
 from .query import Query
 from .recording import Recording
@@ -82,7 +85,7 @@ def refuse_compiled(*_: Any) -> Any:
     )
 
 
-def without_derivative(op: Op, constants: int = 0) -> Op:
+def without_derivative(op: Op, constants: int = 0) -> PullbackOp:
     """An operation that runs `op` without its first `constants` inputs and refuses a gradient.
 
     It is for an `op` that may return something else at each run. A derivative computes what it needs once more.
@@ -96,8 +99,42 @@ def without_derivative(op: Op, constants: int = 0) -> Op:
             "what it asks for in as an argument (tf.random.stateless_normal with a seed)."
         )
 
-    fn, call = (functools.partial(call_without, constants, function) for function in (op.fn, op.call))
+    fn, call = (functools.partial(call_without, constants, function) for function in (op.fn, op.call or op.fn))
     return PullbackOp(op.name, fn, refuse, call)
+
+
+def differentiated_as_it_runs(op: Op, fn: Function, constants: int) -> PullbackOp:
+    """As `without_derivative`, but with a gradient where JAX has one: `fn`, of all inputs, is run once, by `jax.vjp`.
+
+    What Python answered is a residual then. There is no second derivative, which would need it, too.
+    """
+    refusing = without_derivative(op, constants)
+    taken: list[Any] = []  # the inputs, which of them carry gradient, the outputs, and JAX's pullback
+
+    def call(*inputs: Any) -> Any:
+        of = [i for i, x in enumerate(inputs) if is_inexact(x)]
+        try:
+            outputs, back = jax.vjp(restricted(fn, inputs, of), *[inputs[i] for i in of])
+        except (ValueError, TypeError, NotImplementedError):  # what is asked depends on what carries gradient
+            return runner.current.run(refusing, inputs)
+        taken[:] = [inputs, of, outputs, back]
+        return outputs
+
+    def pull(cotangents: Sequence[Any]) -> Sequence[Any]:
+        if not taken:
+            return refusing.pull(cotangents)
+        inputs, of, outputs, back = taken
+        ends = [
+            zeros_of(jax.typeof(y).to_tangent_aval()) if ct is None else ct
+            for y, ct in zip(outputs, cotangents, strict=True)
+        ]
+        once = PullbackOp(
+            f"{op.name}_pullback", refusing.fn, refusing.pull, lambda *flat: back(list(flat[-len(ends) :]))
+        )
+        found = dict(zip(of, dispatch.run(once, (*inputs, *ends)), strict=True))
+        return [found.get(i) for i in range(len(inputs))]
+
+    return PullbackOp(op.name, refusing.fn, pull, call)
 
 
 def call_without(count: int, fn: Function, *inputs: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import jax
@@ -54,7 +55,6 @@ class Entry(NamedTuple):
     where: Where = None  # as `caller` gives it
     kept: Kept | None = None
     calls: tuple[Place, ...] = ()  # as `places.calls` gives it
-    parts: tuple[Entry, ...] = ()  # of a derivative that was not run as one operation: the operations that were run
 
     @property
     def line(self) -> Line | None:
@@ -75,6 +75,15 @@ class Mark(NamedTuple):
     about: Any = None
 
 
+class Span(NamedTuple):
+    """Entries that are one derivative: the range of their positions, what gives the one operation and its inputs, its outputs."""
+
+    start: int
+    stop: int
+    one: Callable[[], tuple[Op, tuple[Any, ...]]]
+    outputs: tuple[Any, ...]
+
+
 class Recording:
     """What one tape has recorded. `watch_accessed`: whether trainable variables are watched when they are read."""
 
@@ -82,6 +91,7 @@ class Recording:
         self.watch_accessed = watch_accessed
         self.x64 = jax.config.jax_enable_x64  # type: ignore[attr-defined]
         self.entries: list[Entry] = []
+        self.derivatives: list[Span] = []
         # id of a watched array -> (the array, kept alive; how many entries there were when the watch began)
         self.watched: dict[int, tuple[Any, int]] = {}
         # id of a watched variable -> (the variable, the arrays that it held when it was read)
@@ -116,6 +126,38 @@ class Recording:
         vars(found).update({name: copy.copy(value) for name, value in vars(self).items()})
         found.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
         return found
+
+    def folded(self) -> Recording:
+        """This recording with one entry for each derivative, for those who look at it."""
+        if not self.derivatives:
+            return self
+        found = self.continuation()
+        found.derivatives, found.entries = [], []
+        used = {id(x): position for position, entry in enumerate(self.entries) for x in entry.inputs}
+        positions, stop = [], 0  # of each entry in what is found
+        spans = {span.start: span for span in sorted(self.derivatives, key=lambda span: span.stop)}  # the longest
+        for position, entry in enumerate(self.entries):
+            if position >= stop:
+                span = spans.get(position)
+                alone = span is None or not self._is_alone(span, used)
+                stop = position + 1 if alone or span is None else span.stop
+                found.entries.append(entry if alone or span is None else self._entry(span))
+            positions.append(len(found.entries) - 1)
+        positions.append(len(found.entries))
+        found.watched = {key: (x, positions[begin]) for key, (x, begin) in self.watched.items()}
+        found.marks = [mark._replace(position=positions[mark.position]) for mark in self.marks]
+        return found
+
+    def _is_alone(self, span: Span, used: dict[int, int]) -> bool:
+        """Whether nothing that is computed in a derivative is used elsewhere, but for its results."""
+        results = {id(x) for x in span.outputs}
+        made = {id(x) for entry in self.entries[span.start : span.stop] for x in entry.outputs}
+        inner = all(used.get(key, 0) < span.stop for key in made - results)
+        return len(results) == len(span.outputs) > 0 and results <= made and inner
+
+    def _entry(self, span: Span) -> Entry:
+        first = min(self.entries[span.start : span.stop], key=lambda entry: len(entry.calls))
+        return Entry(*span.one(), span.outputs, first.where, None, first.calls)
 
     def watch(self, array: Value, variable: Any = None) -> None:
         """Watches `array`, which `variable` holds now, if one is given. Each later array of it is watched when it is read."""

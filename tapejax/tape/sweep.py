@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..jaxprs.fence import add_tangents
+from ..jaxprs.fence import Tracer, add_tangents
 from ..jaxprs.types import Slot, Value, Values
 from .operation import apply
 from .slicing import Program
@@ -64,6 +64,18 @@ def push(program: Program, values: Values, tangents: Values) -> list[Any]:
         for j, x in zip(step.active_outs, out, strict=True):
             add(tangent, step.outs[j], x)
     return [None if slot is None else tangent.get(slot) for slot in program.targets]
+
+
+def placed(source: Value, gradient: Value) -> Value:
+    """`gradient` on the devices of `source`: XLA chooses where it leaves one, often all of it on each of the devices."""
+    if isinstance(gradient, Tracer) or isinstance(source, Tracer):
+        return gradient
+    place = source.sharding
+    if type(place) is not jax.sharding.NamedSharding or place.is_equivalent_to(gradient.sharding, source.ndim):
+        return gradient
+    if place.spec.unreduced or place.spec.reduced:  # of the one the other is the cotangent
+        return gradient
+    return jax.device_put(gradient, place)
 
 
 def add(found: dict[int, Value], slot: Slot | None, x: Value | None) -> None:

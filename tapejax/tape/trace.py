@@ -15,11 +15,11 @@ from ..jaxprs.cache import Cache, Once, recovered
 from ..jaxprs.dependence import carries_tangent
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Subfun, Value, Values
 from ..places import caller
-from . import active, runner
+from . import active, dispatch, primitives, runner
 from .active import Recorder, copied, stages, trace_stack
 from .dispatch import reading, reads
-from .operation import CACHED_OPS, Op, PythonOp, is_ref
-from .primitives import TracedCall, TracedOp, primitive_op
+from .operation import CACHED_OPS, Op, PythonOp, by_operations, is_ref, op_of
+from .primitives import TracedCall, TracedOp
 from .pullback import PullbackOp, call_without, refuse_compiled, refuse_ref
 from .recording import Entry
 
@@ -45,13 +45,13 @@ class RecorderTrace(Recorder):
         try:
             fence.set_trace(self.outer)
             if program is None:
-                return self.note(op, inputs, op.call(*inputs))
-            found = runner.current.run_program(op, inputs, self.recordings, program, op)
+                return self.note(op, inputs, runner.current.run(op, inputs))
+            found = primitives.recognition.run_program(op, inputs, self.recordings, program, op)
             return self.note(op, inputs, *found)
         except RecursionError as error:
             if not recovered(error):
                 raise
-            return self.note(op, inputs, op.call(*inputs))
+            return self.note(op, inputs, runner.current.run(op, inputs))
         finally:
             try:
                 fence.set_trace_reference(before)
@@ -61,7 +61,7 @@ class RecorderTrace(Recorder):
     def process_primitive(self, primitive: Primitive, tracers: Values, params: Params, /) -> Any:
         if primitive.name in _REF_OPERATIONS:
             return self._run_on_ref(primitive, tracers, params, primitive.name, tracers)
-        op, inputs = primitive_op(primitive, params, tracers)
+        op, inputs = primitives.recognition.operation(primitive, params, tracers)
         if isinstance(op, PullbackOp) and op.pull is refuse_ref:
             return self._run_on_ref(primitive, tracers, params, op.name, inputs)
         jitted = primitive.name in contents.JIT and type(self.outer) is fence.EvalTrace
@@ -72,6 +72,16 @@ class RecorderTrace(Recorder):
                 recording.forwarded |= {id(outputs[j]): tracers[i] for j, i in forwarded.items()}
         return outputs
 
+    def run_known(self, fn: Any, args: Values) -> Any:
+        """Runs and notes the call of a ``custom_jvp`` function of arrays that is known by its identity. Else NotImplemented."""
+        if not calls.is_jaxs_own(fn):
+            return NotImplemented
+        if not _ARRAYS.issuperset(map(type, args)):
+            args = [x.__jax_array__() if hasattr(type(x), "__jax_array__") else x for x in args]
+            if not _ARRAYS.issuperset(map(type, args)):
+                return NotImplemented
+        return dispatch.run(op_of(fn, {}), args)
+
     def note_compiled(self, inputs: Values, outputs: Values) -> None:
         """Notes a call of a function compiled ahead of time, which JAX cannot differentiate."""
         op = PullbackOp("compiled", refuse_compiled, refuse_compiled)
@@ -81,11 +91,11 @@ class RecorderTrace(Recorder):
     def _run_on_ref(self, primitive: Primitive, tracers: Values, params: Params, name: str, inputs: Values) -> Any:
         # A jax.Ref changes in place, and the tape does not keep its contents. The entry is there to refuse a gradient.
         before = [x for value in tracers for x in fence.held_in(value)]
-        result = fence.under(self.outer, primitive.bind, *tracers, **params)
+        op = PullbackOp(name, functools.partial(primitive.bind, **params), refuse_ref)
+        result = fence.under(self.outer, runner.current.run, op, tracers)
         closed_over = tuple(contents.refs_in(params))
         refs = (*filter(is_ref, tracers), *closed_over, *[x for value in tracers for x in fence.held_in(value)])
         outputs = (*(result if primitive.multiple_results else (result,)), *refs)
-        op = PullbackOp(name, primitive.bind, refuse_ref)
         for recording in self.recordings:
             recording.entries.append(Entry(op, (*inputs, *before, *closed_over), outputs, caller()))
         return result
@@ -214,6 +224,7 @@ class RecorderTrace(Recorder):
         return fence.under(self.outer, self.outer.cur_qdd, x)
 
 
+_ARRAYS = frozenset((fence.ConcreteArray,))
 _CALLS = frozenset((*contents.JIT, "checkpoint", "remat", "remat2"))
 _REF_OPERATIONS = frozenset(("new_ref", "ref", "get", "swap", "addupdate", "freeze"))
 
@@ -227,7 +238,7 @@ def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
         copied(x.item() if getattr(x, "weak_type", False) and isinstance(x, np.ndarray) else x)  # Python's are weak
         if isinstance(x, _NUMBERS) and carries_tangent(x)
         else x
-        for x in runner.current.by_operations(fn, *inputs)
+        for x in by_operations(fn, *inputs)
     ]
 
 

@@ -10,10 +10,10 @@ from jax.test_util import check_grads
 from plain_jax import CASES, FLOAT, a_third
 
 import tapejax as tf
-from tapejax.execution import batches, schedule
+from tapejax.execution import batches
 from tapejax.execution import runner as running
 from tapejax.jaxprs import cache
-from tapejax.tape import active, rules
+from tapejax.tape import active, derivative, rules
 from tapejax.tape import jacobian as jacobians
 from tests.compiling import compiles
 from tests.tape.interpreted import interpreted
@@ -176,14 +176,14 @@ def test_inside_transformations():
 def modes(monkeypatch):
     """The ways in which Jacobians were computed since: their Ops and the arrays that they ran on."""
     seen = []
-    run = running.run_rows
+    run = running._WAYS[derivative.SweepsOp]
     modes = {jacobians._reverse_rows: ("reverse",), jacobians._forward_columns: ("forward",)}
 
-    def spy(name, rows, program, values):
-        seen.append(((name, *modes.get(rows, ())), schedule.compiled(name, rows, program), values))
-        return run(name, rows, program, values)
+    def spy(op, *values):
+        seen.append(((op.name, *modes.get(op.take, ())), op.whole(), values))
+        return run(op, *values)
 
-    monkeypatch.setattr(running, "run_rows", spy)
+    monkeypatch.setitem(running._WAYS, derivative.SweepsOp, spy)
     return seen
 
 
@@ -282,7 +282,7 @@ def test_chunks(budget, monkeypatch):
     """Row by row, or in chunks of which the last is not full: the same."""
     wide, tall, x, ten, three = draw(7, 10), draw(11, 3), draw(4, 5), draw(10, seed=1), draw(3, seed=1)
     monkeypatch.setattr(batches, "CHUNK_BYTES", budget)
-    schedule._compiled.clear()
+    derivative._ops.clear()
     tape, y = recorded(lambda x: jnp.tanh(wide @ x), ten)
     assert_close(tape.jacobian(y, ten), by_jax(jax.jacrev(lambda x: jnp.tanh(wide @ x)))(ten))
     tape, y = recorded(lambda x: jnp.tanh(tall @ x), three)
@@ -293,14 +293,14 @@ def test_chunks(budget, monkeypatch):
         hessian_by_tape(lambda x: jnp.sum(x**3) * x[0, 0])(x),
         by_jax(jax.hessian(lambda x: jnp.sum(x**3) * x[0, 0]))(x),
     )
-    schedule._compiled.clear()
+    derivative._ops.clear()
 
 
 @pytest.mark.parametrize("budget", [1, 40])
 def test_chunks_are_differentiable(budget, monkeypatch):
     """An outer tape goes through the loop over chunks, either way."""
     monkeypatch.setattr(batches, "CHUNK_BYTES", budget)
-    schedule._compiled.clear()
+    derivative._ops.clear()
     for shape in [(4, 6), (6, 4)]:
         w = draw(*shape)
 
@@ -310,7 +310,7 @@ def test_chunks_are_differentiable(budget, monkeypatch):
         x = draw(shape[1])
         tape, y = recorded(lambda x, penalty=penalty: penalty(x, jacobian_by_tape), x)
         assert_close(tape.gradient(y, x), jax.grad(lambda x, penalty=penalty: penalty(x, jax.jacrev))(x), 1e-4)
-    schedule._compiled.clear()
+    derivative._ops.clear()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from taping import X, Y, program_of, recorded
 
+import tapejax as tf
 from tapejax.tape import dispatch, runner
 from tapejax.tape.jacobian import batch_jacobian, jacobian
 from tapejax.tape.pullback import PullbackOp
@@ -47,9 +48,10 @@ def test_none_where_nothing_is_connected():
 )
 def test_the_mode_with_fewer_passes_is_taken_reverse_for_complex_values(fn, passes, monkeypatch):
     class Counting(Runner):
-        def batch(self, row, count, *others, **options):
-            counts.append(count)
-            return super().batch(row, count, *others, **options)
+        def run(self, op, inputs):
+            if op.name == "batch":
+                counts.append(op.count)
+            return super().run(op, inputs)
 
     counts = []
     monkeypatch.setattr(runner, "current", Counting())
@@ -76,3 +78,21 @@ def test_where_both_modes_fail_the_error_is_of_the_one_that_was_chosen(mode):
     recording, (y,) = recorded(lambda x: dispatch.run(op, (x,)), X)
     with pytest.raises(LookupError, match=f"no {mode} mode"):
         jacobian(*Query(recording, [y], [X]).program(), mode)
+
+
+@pytest.mark.parametrize(
+    "transformed", [lambda f: f, jax.jit, lambda f: lambda x: jax.vmap(f)(x[None])[0]], ids=["", "jit", "vmap"]
+)
+def test_at_a_pole_it_is_reverse_modes(transformed):
+    x = jnp.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]])
+
+    def distances(x):
+        return jnp.sqrt(jnp.sum((x[:, None] - x) ** 2, -1))
+
+    def by_tape(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = distances(x)
+        return tape.jacobian(y, x)
+
+    np.testing.assert_allclose(transformed(by_tape)(x), jax.jacrev(distances)(x), rtol=1e-6)

@@ -21,6 +21,7 @@ from plain_jax import FLOAT
 import tapejax as tf
 from tapejax.execution import runner as fast
 from tapejax.execution import schedule
+from tapejax.tape.derivative import SweepsOp
 from tests.tape.interpreted import interpreted
 
 SIZE = 3
@@ -182,7 +183,7 @@ def running(how: str):
     patch = pytest.MonkeyPatch()
     if how == "entry by entry":
         patch.setattr(schedule, "_worth_compiling", lambda *_: False)
-        patch.setattr(fast, "run_rows", lambda name, rows, program, values: rows(program, *values))
+        patch.setitem(fast._WAYS, SweepsOp, lambda op, *values: op.fn(*values))
     elif how == "whole":
         whole = schedule._worth_compiling
         patch.setattr(schedule, "_worth_compiling", lambda p, v: whole(p, v) or len(p.steps) > 1)

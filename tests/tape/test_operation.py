@@ -8,6 +8,7 @@ from taping import X, Y, program_of, recorded
 
 from tapejax.jaxprs.canonical import UncacheableError
 from tapejax.jaxprs.dependence import kind_of
+from tapejax.tape import runner
 from tapejax.tape.operation import (
     Op,
     PythonOp,
@@ -51,22 +52,22 @@ def test_a_function_may_have_operations_of_another_kind(no_shadow):
 def test_a_python_operation_may_look_at_values():
     op = PythonOp("f", lambda x: x * float(x[0]))
     assert op.runs_python and links(op, X) == [{0}]
-    np.testing.assert_array_equal(op.call(X), X)
+    np.testing.assert_array_equal(runner.current.run(op, (X,)), X)
 
 
 def test_its_pullback_and_pushforward_are_operations(no_shadow):
     op = op_of(jnp.multiply, {})
     back, forward = pullback(op, (0, 1), (0,)), pushforward(op, (1,), (0,))
     assert (back.name, forward.name) == ("multiply_pullback", "multiply_pushforward")
-    np.testing.assert_array_equal(back.call(X, Y, jnp.ones(2)), [Y, X])
-    np.testing.assert_array_equal(forward.call(X, Y, jnp.ones(2)), [X])
+    np.testing.assert_array_equal(runner.current.run(back, (X, Y, jnp.ones(2))), [Y, X])
+    np.testing.assert_array_equal(runner.current.run(forward, (X, Y, jnp.ones(2))), [X])
     assert pullback(op, (0, 1), (0,)) is back
 
 
 def test_what_jax_cannot_differentiate_is_named():
     loop = Op("loop", lambda x: jax.lax.while_loop(lambda x: x[0] < 3, lambda x: x * 2, x))
     with pytest.raises(LookupError, match="gradient registry has no entry for: loop"):
-        pullback(loop, (0,), (0,)).call(X, X)
+        runner.current.run(pullback(loop, (0,), (0,)), (X, X))
 
 
 def test_a_step_is_pulled_back_at_recorded_inputs():

@@ -930,13 +930,29 @@ def test_a_program_that_asks_the_host_is_not_run_again_for_its_gradient(ordered)
         return np.float32(len(asked))
 
     x = jnp.float32(3.0)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = jax.jit(lambda x: x * io_callback(ask, jax.ShapeDtypeStruct((), np.float32), ordered=ordered))(x)
-    assert float(y) == 3.0
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = jax.jit(lambda x: x**2 * io_callback(ask, jax.ShapeDtypeStruct((), np.float32), ordered=ordered))(x)
+        gradient = tape.gradient(y, x)
+    assert float(y) == 9.0 and float(gradient) == 6.0
     with pytest.raises(LookupError, match="asks Python for something as it runs"):
-        tape.gradient(y, x)
+        outer.gradient(gradient, x)
     assert asked == [1]
+
+
+def test_a_program_that_asks_the_host_and_closes_over_what_is_watched():
+    x, scale = jnp.arange(3.0), jnp.array([2.0, 3.0, 4.0])
+
+    def f(x):
+        asked = io_callback(lambda v: np.float32(5.0), jax.ShapeDtypeStruct((), np.float32), lax.stop_gradient(x))
+        return jnp.sum(x * scale) * asked, jnp.argmax(x)
+
+    with tf.GradientTape() as tape:
+        tape.watch([x, scale])
+        y, _ = jax.jit(f)(x)
+    assert_same(tape.gradient(y, [x, scale]), [5 * scale, 5 * x])
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, jax.jit, jax.vmap, tf.function])

@@ -29,7 +29,8 @@ from ...jaxprs.cache import on_clear
 from ...jaxprs.canonical import Identity, exact
 from ...jaxprs.fence import Tracer, current_trace, trace_context
 from ...places import levels_to_user
-from ...tape import active, operation, runner
+from ...tape import active, operation
+from ...tape.operation import by_operations
 from ..ops.sizes import Sizes
 from ..values import reading, staging
 from ..values.errors import PythonNeeded, SymbolicValue
@@ -140,7 +141,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     def initialize_now(variable: VariableLike, initializer: Any) -> None:
         if reading.capturing.capture is None:
-            return runner.current.by_operations(initialize, variable, initializer)  # most shapes occur once
+            return by_operations(initialize, variable, initializer)  # most shapes occur once
         with staging.init_scope():
             return initialize(variable, initializer)
 
@@ -256,7 +257,7 @@ def visible(fn: Callable) -> Callable:
             return fn(*args, **kwargs)
         arrays = arrays_in(args), arrays_in(kwargs)
         seldom = next(calls) < CALLS_ON_TRIAL
-        found = runner.current.by_operations(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
+        found = by_operations(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
         return answer(found, args, kwargs)
 
     answering.__answers__ = True  # type: ignore[attr-defined]
@@ -445,7 +446,7 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
             variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
             if not self.built and variables:
                 with backend.name_scope(self.name, caller=self):
-                    runner.current.by_operations(self.build, variables)
+                    by_operations(self.build, variables)
                 self.built = True
             update = _updates.setdefault(self, {}) if _is_pure(self, grads, variables) else None
             if update is None:

@@ -20,7 +20,7 @@ from ..values import reading
 from ..values.connected import zero_gradient
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, arrays_of, is_array_like, op, operands, raw
+from ..values.tensor import Tensor, Variable, arrays_of, is_array_like, op, operands, raw
 from ..values.types import Array, AxisLike, DTypeLike, Ignored, Index, IntLike, IntsLike, ShapeLike, TensorLike
 from .indexed_slices import IndexedSlices
 from .sizes import joined, sized
@@ -192,6 +192,8 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> TensorLike
     if isinstance(x, (IndexedSlices, Sparse)):
         return x.with_values(cast(x.values, dtype))
     wanted = requested(dtype)
+    if isinstance(x, Variable) and x.dtype == as_dtype(dtype):
+        return x
     array = raw(x)
     if array.dtype == wanted:
         return x if type(x) is Tensor else Tensor(array)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from ...jaxprs.dependence import is_inexact
 from ...jaxprs.fence import eval_jaxpr
 from ...jaxprs.types import JaxProgram, Pytree
-from ...tape import active, dispatch, operation, runner
+from ...tape import active, derivative, dispatch, operation
 from ...tape.operation import Op
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query, Source
@@ -401,7 +401,7 @@ def recompute_grad(f: Callable) -> Callable:
             targets = active.also(recording, again, *fresh, *state)
             sources = [*fresh, *(Source(value, holder) for holder, _, value in held)]
             query = Query(recording, targets, sources)
-            found = query.derivative(lambda program, values: runner.current.sweep(sweep, program, values, cotangents))
+            found = query.derivative(lambda program, values: derivative.run_sweep(sweep, program, values, cotangents))
             return [None] * len(targets) + [  # zeros where they are not connected, as in TensorFlow
                 operation.apply(jnp.zeros_like, x) if g is None and is_inexact(x) else g
                 for g, x in zip(found, inputs, strict=True)

@@ -15,10 +15,12 @@ import numpy as np
 from ...execution import shadow
 from ...jaxprs import cache
 from ...jaxprs.fence import Tracer
+from ...tape import active
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, is_array_like, op, operands, raw
-from ..values.types import DTypeLike, Ignored, IntLike, TensorLike
+from ..values.types import Array, DTypeLike, Ignored, IntLike, TensorLike
+from .custom_gradient import custom_gradient
 from .table import Sparse, kind_of, renamed, static
 
 
@@ -232,14 +234,45 @@ def assert_integer(x: TensorLike, message: str | None = None, name: str | None =
 
 
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """`tensor`, if it has no NaN and no infinity; else raises InvalidArgumentError."""
+    """`tensor`, if it has no NaN and no infinity, and so has the gradient that a tape takes through it.
+
+    Raises:
+      InvalidArgumentError: it has some, here or, with `message`, where the gradient is taken; or it is of no floating dtype.
+
+    >>> import tapejax as tf
+    >>> x = tf.constant([0.0])
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = tf.sqrt(tf.debugging.check_numerics(x, "x"))
+    >>> tape.gradient(y, x)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tapejax.tf.values.errors.InvalidArgumentError: Not a number ... detected in gradient. x : Tensor had Inf values
+    """
     array = raw(tensor)
+    if not _require_finite(array, message) or not active.active_recordings():
+        return op(_check_numerics, array)
+    text = f"Not a number (NaN) or infinity (Inf) values detected in gradient. {message}"
+
+    @custom_gradient
+    def checked(x: Tensor) -> tuple[Tensor, Callable]:
+        def gradient(dy: Tensor) -> Tensor:
+            _require_finite(raw(dy), text)
+            return dy
+
+        return op(_check_numerics, x), gradient
+
+    return checked(tensor)
+
+
+def _require_finite(array: Array, message: str) -> bool:
+    """Whether the numbers in `array` are known. They are finite then."""
     if kind_of(array.dtype) != "f":
         raise InvalidArgumentError(f"check_numerics: a floating point tensor is needed, got {array.dtype}")
     values = _values(array)
-    if values is not None and not np.isfinite(values[0]).all():
-        raise InvalidArgumentError(f"{message} : Tensor had {'NaN' if np.isnan(values[0]).any() else 'Inf'} values")
-    return op(_check_numerics, array)
+    if values is None or np.isfinite(values[0]).all():
+        return values is not None
+    bad = " and ".join(word for word, found in (("Inf", np.isinf), ("NaN", np.isnan)) if found(values[0]).any())
+    raise InvalidArgumentError(f"{message} : Tensor had {bad} values")
 
 
 def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:

@@ -64,6 +64,8 @@ def _abs(x):
     if kind_of(x.dtype) == "f":
         return _abs_real(x)
     if kind_of(x.dtype) == "c":  # at 0 all slopes are 0
+        if not x.size:
+            return jnp.real(x)  # JAX takes the absolute values of no elements for a constant
         zero = x == 0
         return jnp.where(zero, 0, jnp.abs(jnp.where(zero, 1, x)))
     return jnp.abs(x)

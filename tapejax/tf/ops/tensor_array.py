@@ -213,6 +213,10 @@ class TensorArray:
         rows = convert_to_tensor(value, dtype_hint=self.dtype)
         if rows._array.ndim and (count := rows._array.shape[0]) > len(self) and not self._dynamic:
             raise ValueError(f"Cannot unstack {count} tensors into a TensorArray of static size {len(self)}")
+        if rows._array.shape[:1] == (0,):  # no row will say what their shape is
+            changed = self._refilled(())
+            changed._element.admit(array.zeros(rows._array.shape[1:], rows.dtype))
+            return changed
         return self._refilled(array.unstack(rows))
 
     def scatter(self, indices: IntsLike, value: TensorLike, name: str | None = None) -> TensorArray:

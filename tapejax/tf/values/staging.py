@@ -35,7 +35,7 @@ from ...jaxprs.fence import (
     under,
 )
 from ...jaxprs.types import Atom, Equation, JaxProgram, Positions, Pytree, TraceLike
-from ...tape import active, runner
+from ...tape import active, primitives, runner
 from ...tape.operation import Op
 from ...tape.pullback import without_derivative
 from ...tape.recording import Entry
@@ -363,7 +363,7 @@ class Compiled:
             if self._once or not _VALUES.issuperset(map(type, state)):
                 with tracing:  # another thread that traces a function gives back what it has taken when it is done
                     state = [*map(getattr, *self._every)]
-        found = op.call(*state, *self.constants, *arrays)
+        found = runner.current.run(op, (*state, *self.constants, *arrays))
         return found if not self.changed or self._exchange(state, found[self.outputs :]) else None
 
     def _run_noted(self, trace: TraceLike, op: Op, arrays: Sequence[Array]) -> Sequence[Array] | None:
@@ -371,14 +371,14 @@ class Compiled:
             state = [slot.read() for slot in self.slots]
         values = (*state, *self.constants, *arrays)
         if type(trace) is not active.kind:
-            found = op.call(*values)
+            found = runner.current.run(op, values)
             return found if not self.changed or self._store(state, found[self.outputs :], arrays) else None
         with active.outside():
             kept = None
             if self.lifted is None or not active.eager():
-                found = op.call(*values)
+                found = runner.current.run(op, values)
             else:
-                found, kept = runner.current.run_program(op, values, trace.recordings, self.lifted, self.noted)
+                found, kept = primitives.recognition.run_program(op, values, trace.recordings, self.lifted, self.noted)
         if self.changed and not self._store(state, found[self.outputs :], arrays):
             return None
         with active.outside():
@@ -514,7 +514,7 @@ class Staged(Compiled):
         """Gives the variables that were created their initial values."""
         initial = _named("initialize", self._lifted(sum(self._counts), len(contents.open_jaxpr(self._closed).outvars)))
         with active.outside():
-            found = initial.call(*[slot.read() for slot in self.slots], *self.constants, *arrays)
+            found = runner.current.run(initial, (*[slot.read() for slot in self.slots], *self.constants, *arrays))
         capture = reading.capturing.capture
         if capture is None:
             for slot, array in zip(self.created, found, strict=True):

@@ -20,7 +20,7 @@ import numpy as np
 from ...execution.trial import Trial, with_errors
 from ...jaxprs.fence import ConcreteArray, Tracer, made_at, refuse_type
 from ...jaxprs.types import Value
-from ...tape import active, dispatch, operation
+from ...tape import active, dispatch, operation, runner
 from ...tape.operation import Op, op_of
 from . import reading
 from .conversions import functions_for
@@ -1050,12 +1050,9 @@ class Variable(_Value):
 
         def change(held: Array) -> Array:
             try:
-                put = (
-                    functools.partial(_put, how=how, layout=layout)
-                    if masked
-                    else op_of(_put, {"how": how, "layout": layout}).call
-                )
-                return put(held, update, *arrays)
+                if masked:
+                    return _put(held, update, *arrays, how=how, layout=layout)
+                return runner.current.run(op_of(_put, {"how": how, "layout": layout}), (held, update, *arrays))
             except (TypeError, ValueError) as error:
                 _refuse_shapes(error, "scatter", (held, update))
                 raise

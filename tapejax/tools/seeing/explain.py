@@ -175,7 +175,7 @@ def explain(
     """What `explain` of a tape or an accumulator returns; `spaces` are the user's variables, `places` where his code is that
     asks."""
     ends, starts = _leaves(target, targets_of), _leaves(sources, sources_of)
-    recording = None if tape._recording is None else active.continuation_of(tape._recording)
+    recording = None if tape._recording is None else active.continuation_of(tape._recording).folded()
     with active.outside():
         names = Names(recording or Recording(), spaces)
         values = {name: x for space in reversed(spaces) for name, x in space.items()}

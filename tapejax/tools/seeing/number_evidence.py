@@ -57,7 +57,7 @@ class GradientNumbers:
             silent, zero = self._zeros.get(number, (False, set()))
             for i in zero.intersection(active_ins):
                 values = {"operation": name_of(entry), "value": graph.called(entry.inputs[i])}
-                why, cure = (text.format(**values) for text in FLAT.get(name_of(entry), NOT_FLAT))
+                why, cure = (text.format(**values) for text in FLAT.get(_flat_kind(entry), NOT_FLAT))
                 values |= {"values": _line_of_values(entry.inputs[i]), "why": why, "cure": cure}
                 stops.append(reason("zero: further" if silent else "zero", at(entry), target=of, **values))
         return stops[:BREAKS] or [reason("zero: sum", target=of, name=graph.name)]
@@ -78,6 +78,12 @@ class GradientNumbers:
 
 def _wide(x: np.ndarray) -> np.ndarray:
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)  # NumPy's functions do not take every dtype
+
+
+def _flat_kind(entry: Entry) -> str:
+    """The name in `FLAT` of what an operation is that passes nothing on."""
+    name = name_of(entry)
+    return "one_class" if name == "softmax" and (np.asarray(entry.outputs[0]) == 1).all() else name
 
 
 def _line_of_values(x: Value) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from ...jaxprs.types import Positions, Value
 from ...places import Place, serves
 from ...tape.operation import Op
 from ...tape.recording import Entry
-from ...tape.slicing import Step
+from ...tape.slicing import Program, Step
 from . import layout, scopes
 from .listing import bytecode
 from .scopes import Function, Key, Names, Statement, new_key
@@ -44,25 +44,32 @@ class Line(NamedTuple):
     calls: tuple[Running, ...] = ()
 
 
-def lines_of(entries: Sequence[Entry], steps: Sequence[Step]) -> list[Line]:
-    """The operations of a program, with the calls that they were run in, but for those that all of them were run in."""
+def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
+    """The calls that each entry was run in: of the block that records, and of functions that are printed."""
     numbers = itertools.count()
     before: tuple[Place, ...] = ()
     calls: list[int] = []
     found = []
-    for i, (entry, step) in enumerate(zip(entries, steps, strict=True)):
+    for i, entry in enumerate(entries):
         places = entry.calls or ((entry.where,) if entry.where else ())
         again = i > 0 and entries[i - 1].op == entry.op
         calls = calls[: _shared(before, places, again)]
         calls += [next(numbers) for _ in places[len(calls) :]]
         running = [Running(*place, call) for place, call in zip(places, calls, strict=True)]
-        functions = tuple([each for j, each in enumerate(running) if j == 0 or is_function(each.code)])
-        found.append(Line(entry.op, entry.inputs, entry.outputs, step.active_ins, step.active_outs, functions))
+        for j, each in enumerate(running[1:]):
+            if each.code.co_name.endswith("comp>") or each.code.co_name == "<genexpr>":
+                running[j] = running[j]._replace(instruction=-1)  # what it gives is a part of what is stored
+        found.append(tuple([each for j, each in enumerate(running) if j == 0 or is_function(each.code)]))
         before = places
-    depth, shortest = 0, min((len(line.calls) for line in found), default=0)
-    while depth + 1 < shortest and len({line.calls[depth + 1].call for line in found}) == 1:
+    return found
+
+
+def depth_of(lines: Sequence[Line]) -> int:
+    """The depth of the innermost call that all of them were run in."""
+    depth, shortest = 0, min((len(line.calls) for line in lines), default=0)
+    while depth + 1 < shortest and len({line.calls[depth + 1].call for line in lines}) == 1:
         depth += 1
-    return [line._replace(calls=line.calls[depth:]) for line in found]
+    return depth
 
 
 def _shared(before: Sequence[Place], after: Sequence[Place], again: bool) -> int:
@@ -107,10 +114,7 @@ def call_name(code: CodeType) -> str:
 
 
 class Scope:
-    """The values of a function that is being written; `used` are those that lines before the ones written so far must make.
-
-    A value that was not recorded to depend on what varies is constant in the function as a whole.
-    """
+    """The values of a function that is being written; `used` are those that lines before the ones written so far must make."""
 
     def __init__(self) -> None:
         self.used: dict[int, Value] = {}
@@ -123,11 +127,21 @@ class Scope:
         self.used[id(x)] = x
         return self.keys.setdefault(id(x), new_key())
 
-    def constant(self, x: Value) -> Key:
-        return self.constants.setdefault(id(x), (new_key(), x))[0]
+    def other(self, x: Value, literal: Callable[[Value], str | None]) -> str:
+        """The code for a value that does not vary here."""
+        text = None if self.varying_around(x) else literal(x)
+        return self.constants.setdefault(id(x), (new_key(), x))[0] if text is None else text
 
-    def varies(self, x: Value) -> bool:
-        """Whether a value that is constant in a scope inside this one varies here."""
+    def varying_around(self, x: Value) -> bool:
+        """Whether a value varies in one of the scopes around this one."""
+        return any(id(x) in level for level in self.levels())
+
+    def levels(self) -> list[Set[int]]:
+        """What varies in each of the scopes around this one, by id."""
+        return []
+
+    def is_local(self, x: Value) -> bool:
+        """Whether a value is made in a function that a derivative is taken of, or is its parameter."""
         return False
 
     def has_tree(self, arrays: Sequence[Value]) -> bool:
@@ -143,6 +157,38 @@ class Scope:
         return key
 
 
+class Within(Scope):
+    """The scope of a function in `parent`'s that a derivative is taken of: what it does not make is a value of the scopes around.
+
+    Args:
+      local: the values that it makes, and its parameters, by id.
+      varying: the values in it that vary in `parent`'s scope, by id.
+    """
+
+    def __init__(self, parent: Scope, local: Set[int], varying: Set[int]):
+        super().__init__()
+        self.parent, self.local, self.varying = parent, local, varying
+        self.tree: set[int] = set()  # the parameters that are in the tree that is the one parameter
+
+    def other(self, x: Value, literal: Callable[[Value], str | None]) -> str:
+        return self.parent.key(x) if id(x) in self.varying else self.parent.other(x, literal)
+
+    def levels(self) -> list[Set[int]]:
+        return [self.varying, *self.parent.levels()]
+
+    def is_local(self, x: Value) -> bool:
+        return id(x) in self.local
+
+    def has_tree(self, arrays: Sequence[Value]) -> bool:
+        if self.local.isdisjoint(map(id, arrays)):
+            return self.parent.has_tree(arrays)
+        return all(id(x) in self.tree for x in arrays)
+
+    def part(self, path: Path, arrays: Sequence[Value]) -> Key:
+        outside = self.local.isdisjoint(map(id, arrays))
+        return self.parent.part(path, arrays) if outside else super().part(path, arrays)
+
+
 class Inner(Scope):
     """The scope of a function called by `parent`'s: what it does not make is handed to it."""
 
@@ -150,8 +196,11 @@ class Inner(Scope):
         super().__init__()
         self.parent = parent
 
-    def varies(self, x: Value) -> bool:
-        return self.parent.varies(x)
+    def levels(self) -> list[Set[int]]:
+        return self.parent.levels()
+
+    def is_local(self, x: Value) -> bool:
+        return self.parent.is_local(x)
 
     def has_tree(self, arrays: Sequence[Value]) -> bool:
         return self.parent.has_tree(arrays)
@@ -159,21 +208,45 @@ class Inner(Scope):
 
 class Writer:
     """Writes functions. `operation` gives the code of one operation: ``operation(line, args)``, with a name for each input that
-    is not a literal. `literal`: the code of a number, or None."""
+    is not a literal. `literal`: the code of a number, or None. `derivative`: the statements for a derivative, or nothing."""
 
     def __init__(
         self,
         operation: Callable[[Line, Sequence[str]], str],
         literal: Callable[[Value], str | None],
+        derivative: Callable[[Writer, Line, Sequence[Line], int, Scope], list[Statement]],
         new_name: Callable[[str], str],
         reserved: set[str],
     ):
-        self.operation, self.literal, self.new_name, self.reserved = operation, literal, new_name, reserved
+        self.operation, self.literal, self.derivative = operation, literal, derivative
+        self.new_name, self.reserved = new_name, reserved
         self.names = Names()
         self.functions: list[str] = []
         self._known: dict[tuple[CodeType, str], str] = {}
         self.paths: dict[int, Path] = {}
         self.called: Mapping[int, str] = {}
+        self.operands: dict[int, dict[int, str]] = {}  # by call: the names of values in it
+
+    def read(self, entries: Sequence[Entry], flat: bool) -> None:
+        """Takes the entries of a recording, of which some are to be written. `flat`: without calls."""
+        self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
+        self._made = {id(x): i for i, entry in enumerate(entries) for x in entry.outputs}
+
+    def line(self, step: Step, inputs: Sequence[Value], outputs: Sequence[Value]) -> Line:
+        """A step of a program, as it was recorded."""
+        position = next((self._made[id(x)] for x in outputs if id(x) in self._made), None)
+        calls = () if position is None else self._calls[position]
+        return Line(step.op, inputs, outputs, step.active_ins, step.active_outs, calls)
+
+    def lines(self, program: Program, values: Sequence[Value]) -> list[Line]:
+        """The steps of a program, as they were recorded."""
+        known: dict[int, Value] = dict(enumerate(values))
+        found = []
+        for step in program.steps:
+            for slot in step.outs:
+                known.setdefault(slot, object())  # of a result that nothing reads
+            found.append(self.line(step, [known[slot] for slot in step.ins], [known[slot] for slot in step.outs]))
+        return found
 
     # -- lines
 
@@ -193,8 +266,10 @@ class Writer:
             here = part[-1].calls[depth] if depth < len(part[-1].calls) else None
             if call:
                 found += reversed(self._call(part, depth + 1, scope, wanted))
+            elif written := self.derivative(self, part[0], lines[:start], depth, scope):
+                found += reversed(written)
             else:
-                found += reversed(self._operation(part[0], lines[:start], depth, scope))
+                found += reversed(self._operation(part[0], scope))
             last = call or later is None or part[-1].calls != later.calls or part[-1].op == later.op
             if here is not None and last and len(wanted) == 1 and user:
                 name = bytecode(here.code).stores.get(here.instruction)
@@ -217,12 +292,9 @@ class Writer:
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""
-        if active or scope.varies(x):
-            return scope.key(x)
-        text = self.literal(x)
-        return scope.constant(x) if text is None else text
+        return scope.key(x) if active else scope.other(x, self.literal)
 
-    def _operation(self, line: Line, before: Sequence[Line], depth: int, scope: Scope) -> list[Statement]:
+    def _operation(self, line: Line, scope: Scope) -> list[Statement]:
         outs = [
             scope.key(x) if j in line.active_outs and id(x) in scope.used else None for j, x in enumerate(line.outputs)
         ]
@@ -242,10 +314,10 @@ class Writer:
         given += [(key, x, False) for key, x in inner.constants.values()]
         handed: dict[Key, str] = {}
         for tree, parts in self._trees(inner, given).items():
-            path = _common([self.paths[id(x)] for _, x in parts])
+            path = common_path([self.paths[id(x)] for _, x in parts])
             root = new_key()
             self.names.wishes[root] = tree
-            self._meanings(inner, parts, path, root)
+            self.meanings_of(inner, parts, path, root)
             handed[root] = scope.part(path, [x for _, x in parts])
             given = [each for each in given if all(each[1] is not x for _, x in parts)]
         parameters = self._ordered(code, lines, depth, given)
@@ -285,7 +357,7 @@ class Writer:
                 found.setdefault(self.paths[id(x)][0], []).append((key, x))
         return {tree: xs for tree, xs in found.items() if len(xs) > 1 and inner.has_tree([x for _, x in xs])}
 
-    def _meanings(self, inner: Scope, parts: Sequence[tuple[Key, Value]], path: Path, root: Key) -> None:
+    def meanings_of(self, inner: Scope, parts: Sequence[tuple[Key, Value]], path: Path, root: Key) -> None:
         for key, x in parts:
             self.names.meanings[key] = item(root, self.paths[id(x)][len(path) :])
         for key, other in inner.trees.items():
@@ -297,23 +369,30 @@ class Writer:
     ) -> list[tuple[Key, Value, bool]]:
         """What is handed over, in the order of the parameters of `code`; sets what it is called."""
         arguments = [name for name in code.co_varnames[: code.co_argcount] if name not in ("self", "cls")]
-        operands = {}
+        operands = self.operands.get(lines[-1].calls[depth].call, {})
         for line in lines:
             if len(line.calls) == depth + 1:
-                running = line.calls[depth]
-                names = bytecode(running.code).operands.get(running.instruction, ())
+                names = bytecode(line.calls[depth].code).operands.get(line.calls[depth].instruction, ())
                 if len(names) == len(line.inputs):
-                    operands.update({id(x): n for x, n in zip(line.inputs, names, strict=True) if n is not None})
+                    operands |= {id(x): n for x, n in zip(line.inputs, names, strict=True) if n is not None}
         wishes: dict[Key, str | None] = {}
         for key, x, _ in given:
             path = self.paths.get(id(x))
-            name = str(path[-1]) if path else operands.get(id(x)) or self.called.get(id(x), "").split(".")[-1]
-            wishes[key] = name if name and name.isidentifier() else None
+            name, called = operands.get(id(x)), self.called.get(id(x), "").split(".")[-1]
+            wish = str(path[-1]) if path else name if name in arguments else called or name
+            wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
         left = iter([name for name in arguments if name not in wishes.values()])
         for key, _, _ in reversed(given):  # they were met from the last to the first
             if wishes[key] is None:
                 wishes[key] = next(left, None)
             self.names.wishes[key] = wishes[key] or "x"
+        caller = lines[-1].calls[depth - 1]
+        names = bytecode(caller.code).operands.get(caller.instruction, ())
+        if len(names) == len(arguments):
+            of = dict(zip(arguments, names, strict=True))
+            told = {id(x): of.get(self.names.wishes[key]) for key, x, _ in given}
+            known = self.operands.setdefault(caller.call, {})
+            known |= {i: name for i, name in told.items() if name is not None and name != "self"}
         order = {name: i for i, name in enumerate(arguments)}
         return sorted(reversed(given), key=lambda each: order.get(self.names.wishes[each[0]], len(order)))
 
@@ -326,7 +405,7 @@ def item(root: str, path: Path) -> ast.expr:
     return found
 
 
-def _common(paths: Sequence[Path]) -> Path:
+def common_path(paths: Sequence[Path]) -> Path:
     """The path of the smallest tree that has all of them."""
     found = paths[0][:-1]
     for path in paths:

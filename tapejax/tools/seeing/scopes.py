@@ -46,6 +46,7 @@ class Statement:
     function: Function | None = None
     effects: bool = False
     unpacks: bool = False  # whether it takes its one result out of a tuple
+    pattern: str = ""  # how several results are taken apart: "{0}, ({1}, {2})"
 
     def keys(self) -> Counter[Key]:
         """What it uses."""
@@ -71,6 +72,7 @@ class Function:
     result: ast.expr
     wish: str = "f"
     comments: list[str] = field(default_factory=list)
+    defined: bool = False  # whether it is to have a name, though it could be a lambda
 
     def free(self) -> Counter[Key]:
         made = {*self.parameters, *(out for s in self.statements for out in s.outs)}
@@ -84,8 +86,9 @@ class Function:
     def as_expression(self) -> ast.expr:
         """A function without statements: what it calls, if it hands its parameters on, else a lambda."""
         match self.result:
-            case ast.Call(func=ast.Name() as called, args=args, keywords=[]):
-                if [getattr(arg, "id", None) for arg in args] == self.parameters:
+            case ast.Call(func=called, args=args, keywords=[]):
+                names = [getattr(arg, "id", None) for arg in args]
+                if names == self.parameters and keys_of(called).keys().isdisjoint(names):
                     return called
         return ast.Lambda(layout.arguments([ast.arg(key) for key in self.parameters]), self.result)
 
@@ -97,6 +100,15 @@ class Names:
     wishes: dict[Key, str] = field(default_factory=dict)
     meanings: dict[Key, ast.expr] = field(default_factory=dict)
     given: dict[Key, str] = field(default_factory=dict)
+    likes: dict[Key, Key] = field(default_factory=dict)  # parameters, with what is handed over for them
+
+    def wish(self, key: Key) -> str | None:
+        """What the user's code calls `key`, or what is handed over for it."""
+        if key in self.wishes or key not in self.likes:
+            return self.wishes.get(key)
+        like = self.likes[key]
+        meaning = self.meanings.get(like)
+        return self.given.get(like) or getattr(meaning, "id", None) or self.wish(like)
 
     def expressions(self) -> dict[str, ast.expr]:
         """What is written in place of each key."""
@@ -110,7 +122,7 @@ class Names:
         for node in ast.walk(expression):
             for name in [getattr(node, "id", None) or getattr(node, "arg", None)]:
                 if isinstance(name, str) and is_key(name):
-                    text = self.given.get(name) or self.wishes.get(name) or "t0"
+                    text = self.given.get(name) or self.wish(name) or "t0"
                     found[name] = self.meanings.get(name) or ast.Name(text, ast.Load())
                     for key in keys_of(found[name]):
                         inner[key] = ast.Name(self.given.get(key) or self.wishes.get(key) or "t0", ast.Load())
@@ -128,7 +140,7 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
         s = todo.pop(0)
         if s.function is not None:
             inline(s.function, names, depth + 1, values)
-            expression = None if s.function.statements or s.function.comments else s.function.as_expression()
+            expression = None if s.function.statements or s.function.defined else s.function.as_expression()
         else:
             expression = s.expression
         (out,) = s.outs if len(s.outs) == 1 else (None,)
@@ -215,7 +227,7 @@ def name_all(function: Function, names: Names, reserved: set[str]) -> None:
 
 
 def _name(key: Key, names: Names, taken: set[str], current: dict[str, Key], default: str) -> None:
-    wish = names.wishes.get(key)
+    wish = names.wish(key)
     if wish is None:
         name = unused("t0", taken | current.keys(), 1) if default == "t" else unused(default, taken)
         if default == "t":
@@ -235,7 +247,7 @@ def _name_lambdas(expression: ast.expr, names: Names, reserved: set[str]) -> Non
             blocked |= {names.given[key] for key in free if key in names.given}
             blocked |= {n for key in free if key in names.meanings for n in names_in(names.meanings[key])}
             for key in own:
-                names.given[key] = unused(names.wishes.get(key, "x"), blocked)
+                names.given[key] = unused(names.wish(key) or "x", blocked)
                 blocked.add(names.given[key])
 
 
@@ -266,5 +278,5 @@ def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], 
         return
     assert s.expression is not None
     outs = ["_" if out is None else names.given[out] for out in s.outs]
-    head = f"({outs[0]},)" if s.unpacks else ", ".join(outs)
+    head = f"({outs[0]},)" if s.unpacks else s.pattern.format(*outs) if s.pattern else ", ".join(outs)
     yield from layout.statement(f"{head} = " if outs else "", layout.replaced(s.expression, found), indent)

@@ -41,7 +41,7 @@ from ...tf.values import nest
 from ...tf.values.shown import page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
-from . import layout, parameters, recorded, scopes
+from . import derivatives, layout, parameters, recorded, scopes
 from .listing import identifier, unused
 from .parameters import Parameter
 from .spelling import (
@@ -215,9 +215,8 @@ class _Scope:
 
 @dataclass
 class Recorded:
-    """A recorded program: `values` are in its slots, `entries` are what its steps were, `owner` has for each of its sources whose
-    it is. `names`: of arrays, by id, that the user's code has, and those of constants that it has
-    none for."""
+    """A recorded program: `values` are in its slots, `entries` are those of the recording, `owner` has for each of its sources
+    whose it is. `names`: of arrays, by id, that the user's code has; `unnamed`: of constants for which it has none."""
 
     arguments: Sequence[Parameter]
     program: Program
@@ -285,7 +284,9 @@ class Module:
         self.scope = _Scope(taken)
         self.code = Code(self.scope)
         self.flat = flat
-        self.writer = recorded.Writer(self._operation, _literal, self.scope.new, _RESERVED | taken | {"f"})
+        self.writer = recorded.Writer(
+            self._operation, _literal, derivatives.write, self.scope.new, _RESERVED | taken | {"f"}
+        )
         self.main: list[str] = []
 
     @property
@@ -321,12 +322,12 @@ class Module:
     def _write(self, parts: Recorded, name: str) -> str:
         program, values, writer = parts.program, parts.values, self.writer
         self.scope.reserve({each.name for each in parts.arguments})
-        lines = recorded.lines_of(parts.entries, program.steps)
-        lines = [line._replace(calls=line.calls[:1]) for line in lines] if self.flat else lines
-        scope = recorded.Scope()
+        writer.read(parts.entries, self.flat)
+        lines = writer.lines(program, values)
         writer.called = parts.names
         varying = {id(values[slot]) for slot in program.sources if slot is not None}
         varying |= {id(line.outputs[j]) for line in lines for j in line.active_outs}
+        scope = recorded.Scope()
         paths = parts.tree()
         writer.paths |= {id(x): path for x, path in zip(parts.held(), paths, strict=True) if path}
         writer.paths |= {id(each.array): (each.name, *each.path) for each in parts.arguments if each.path}
@@ -334,10 +335,10 @@ class Module:
         for slot, leaf in zip(program.targets, parts.ends.leaves, strict=True):
             x = leaf.array if slot is None else values[slot] if slot < len(values) else leaf.array
             ends.append(writer.argument(x, slot is not None and id(x) in varying, scope))
-        statements = writer.block(lines, 0, scope)
+        statements = writer.block(lines, recorded.depth_of(lines), scope)
         names = writer.names
         for i, key in scope.keys.items():
-            if i in parts.names:
+            if "[" not in parts.names.get(i, "["):  # no parts of containers
                 names.wishes[key] = identifier(parts.names[i])
         parameters, unpacking = self._sources(parts, scope)
         for key, x in scope.constants.values():
@@ -365,6 +366,11 @@ class Module:
         keys = [scope.keys.get(id(x)) for x in held]
         first = scopes.new_key()
         names.wishes[first] = parts.parameter
+        names.wishes |= {
+            key: identifier(parts.names[id(x)])
+            for key, x in zip(keys, held, strict=True)
+            if key and id(x) in parts.names
+        }
         statements: list[scopes.Statement] = []
         if single:
             first = keys[0] or first

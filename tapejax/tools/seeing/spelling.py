@@ -35,13 +35,12 @@ from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, Value
 from ...tape.operation import Op
 from ...tf.ops import table
 from ...tf.values.types import Array, DTypeLike, Number
+from .layout import WIDTH
 from .tables import tables
 
 # Arrays of more elements than this are not written out: the printed code takes them from names.
 WRITTEN_OUT = 100
 SPELLINGS_KEPT = 4096
-# Lines of code that can be broken are not longer than this.
-WIDTH = 100
 
 # Where printed code looks names up.
 _MODULES = "jnp jax.nn jnp.linalg jnp.fft jax.scipy.special jax.scipy.linalg jax.ops jax.lax".split()

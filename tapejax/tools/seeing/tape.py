@@ -18,7 +18,7 @@ from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
 from ...tape.query import Query, in_recorded_types
-from ...tape.recording import Entry
+from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tape.structures import sources_of, targets_of
 from ...tf.values.types import Nest
@@ -32,14 +32,14 @@ class Seen(GradientTape):
 
     def __len__(self) -> int:
         """How many operations were recorded."""
-        return 0 if self._recording is None else len(self._recording.entries)
+        return 0 if (seen := _seen(self)) is None else len(seen.entries)
 
     def __iter__(self) -> Iterator[Entry]:
-        return iter([] if self._recording is None else list(self._recording.entries))
+        return iter([] if (seen := _seen(self)) is None else list(seen.entries))
 
     def __getitem__(self, index: int | slice) -> Any:
         """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
-        return ([] if self._recording is None else self._recording.entries)[index]
+        return ([] if (seen := _seen(self)) is None else seen.entries)[index]
 
     @in_recorded_types
     def as_function(self, target: Nest, sources: Nest, arguments: Nest = (), flat: bool = False) -> Any:
@@ -107,7 +107,7 @@ class Seen(GradientTape):
     ) -> Any:
         """`as_function`. `called`: names for arrays, by their identity; `parameter`: that of the first parameter; `replayable`:
         whether what was not recorded is looked for."""
-        recording = self._usable()
+        recording = self._usable().folded()
         ends, starts = targets_of(target), sources_of(sources)
         found = [leaf.source(recording) for leaf in starts.leaves]
         # what has no gradient cannot be watched, and is a source all the same
@@ -142,10 +142,20 @@ class Seen(GradientTape):
 
         arrays = [*values, *(leaf.array for leaf in starts.leaves)]
         names, unnamed = named.only(arrays) | called, named.unnamed(arrays)
-        entries = [recording.entries[found.position] for found in query.relevant()[0]]
         kind = "params" if tree is not None or isinstance(sources, Mapping) else "sources"
         parts = source.Recorded(
-            rest.all, program, values, entries, owner, sources, starts, target, ends, names, unnamed, parameter or kind
+            rest.all,
+            program,
+            values,
+            recording.entries,
+            owner,
+            sources,
+            starts,
+            target,
+            ends,
+            names,
+            unnamed,
+            parameter or kind,
         )
         return source.TapeFunction(
             function, functools.partial(source.printed, parts, flat), rest.signature, tree, parts
@@ -154,17 +164,17 @@ class Seen(GradientTape):
     def __str__(self) -> str:
         from . import listing
 
-        return listing.text_table(self, self._recording, listing.namespaces())
+        return listing.text_table(self, _seen(self), listing.namespaces())
 
     def __repr__(self) -> str:
         from . import listing
 
-        return f"<{listing.heading(self, self._recording)}>"
+        return f"<{listing.heading(self, _seen(self))}>"
 
     def _repr_html_(self) -> str:
         from . import listing
 
-        return listing.html_table(self, self._recording, listing.namespaces())
+        return listing.html_table(self, _seen(self), listing.namespaces())
 
     @in_recorded_types
     def explain(self, target: Nest, sources: Nest) -> Any:
@@ -222,7 +232,7 @@ class Seen(GradientTape):
         """
         from . import memory as seen
 
-        recording = self._usable()
+        recording = self._usable().folded()
         ends = [leaf.array for leaf in targets_of(target).leaves]
         starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
         return seen.memory(recording, ends, starts)
@@ -279,7 +289,7 @@ class Seen(GradientTape):
         """
         from . import drawing, listing
 
-        recording = self._usable()
+        recording = self._usable().folded()
         names = listing.Names(recording, listing.namespaces())
         ends = [] if target is None else [leaf.array for leaf in targets_of(target).leaves]
         if sources is None:
@@ -343,7 +353,9 @@ class Seen(GradientTape):
         It shows the graph of `draw`, beside it the user's lines, and at each step of the backward pass what is added to the
         cotangent of which value, and why: the local derivative. *Forward mode* shows the tangents instead. A double-framed
         operation (a jitted function, a ``scan``, a ``cond``, an inner gradient) opens at a click. Buttons, a slider, the
-        arrow keys and a presenter's clicker step; *Predict* covers each result until one asks for it. The
+        arrow keys and a presenter's clicker step; *Predict* covers each result until one asks for it. *Beside JAX's
+        programs* sets three listings next to the tape, which step with it: the jaxpr, its linear part and the transposed of
+        that, from ``jax.make_jaxpr``, ``jax.linearize`` and ``jax.linear_transpose``. The
         address of the saved page has the step: ``tape.html#7`` leads to the seventh. Beyond 60 operations, neighbouring
         ones are one step. The page is one piece of HTML, which needs no server and no network; a notebook that is
         not trusted shows the picture of `draw`, for which Matplotlib is needed. The tape is not used up.
@@ -425,6 +437,10 @@ class SeenAccumulator(ForwardAccumulator):
 
         sources = [leaf.value for leaf in self._sources.leaves]
         return explain.explain(self, primals, sources, listing.namespaces(), listing.places())
+
+
+def _seen(tape: GradientTape) -> Recording | None:
+    return None if tape._recording is None else tape._recording.folded()
 
 
 def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:

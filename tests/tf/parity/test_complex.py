@@ -309,3 +309,23 @@ def test_the_root_of_a_complex_matrix(tf):
         root = tf.linalg.sqrtm(x)
         y = tf.reduce_sum(tf.math.real(root * root * root))
     return root, tape.gradient(y, x)
+
+
+@parity
+def test_of_no_elements(tf):
+    "What has no elements is connected as what has some."
+    x, y = tf.zeros([0]), tf.Variable([1.0])
+    functions = [
+        lambda: tf.abs(tf.complex(x, x)),
+        lambda: tf.abs(tf.complex(y, x) + 2.0),
+        lambda: tf.complex(x, x) + 2.0,
+        lambda: tf.math.angle(tf.complex(x, x)),
+        lambda: tf.abs(x),
+    ]
+    found = []
+    for function in functions:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            z = function()
+        found.append(tape.gradient(z, [x, y]))
+    return found, tf.TensorArray(tf.float32, size=2).unstack(tf.ones([0])).stack()

@@ -233,3 +233,54 @@ def test_the_dtypes_of_clip_by_global_norm(tf):
         error_of(tf.clip_by_global_norm, [tf.constant([1])], 1),
         error_of(tf.clip_by_global_norm, single, 1.0),
     ]
+
+
+@parity
+def test_check_numerics_checks_the_gradient(tf):
+    """Where it is taken, and its own gradient, too; a tangent is not checked."""
+
+    def gradient(x, function=tf.sqrt, second=False):
+        x = tf.constant(x)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = function(tf.debugging.check_numerics(x, "the radius"))
+            found = tape.gradient(y, x)
+        return outer.gradient(found, x) if second else found
+
+    wrong = [
+        error_of(gradient, [0.0]),
+        error_of(gradient, [0.0, 1.0], lambda x: -tf.sqrt(x)),
+        error_of(gradient, [0.0], lambda x: x**1.5, True),
+        error_of(gradient, [NAN]),
+    ]
+    x = tf.constant([0.0])
+    with tf.autodiff.ForwardAccumulator(x, tf.constant([1.0])) as accumulator:
+        y = tf.sqrt(tf.debugging.check_numerics(x, "x"))
+    try:
+        message = gradient([0.0]).numpy()
+    except tf.errors.InvalidArgumentError as error:
+        message = "detected in gradient" in str(error), "the radius" in str(error)
+    return wrong, message, gradient([4.0]), gradient([4.0], second=True), accumulator.jvp(y)
+
+
+@parity
+def test_a_jacobian_at_a_pole(tf):
+    """Distances between points: nan where a point meets itself, and nowhere else, however many columns there are."""
+
+    def distances(x):
+        return tf.sqrt(tf.reduce_sum((x[:, None] - x) ** 2, -1))
+
+    def roots(x):
+        return tf.concat([tf.norm(x, axis=1), tf.sqrt(x[:, 0]), x[:, 1] * 2, tf.reduce_sum(x**2, 1), x[:, 0] ** 2], 0)
+
+    def jacobian(x, function):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.jacobian(y, x)
+
+    cases = [(distances, [[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]]), (roots, [[0.0, 0.0], [3.0, 4.0]])]
+    in_function = tf.function(jacobian)
+    return [(jacobian(tf.constant(x), f), in_function(tf.constant(x), f)) for f, x in cases]

@@ -371,3 +371,14 @@ def test_stop_gradient_against_assign(tf):
         z = tf.stop_gradient(v * v)
         w = v + tf.stop_gradient(v**3 - v)
     return [tape.gradient(target, v) for target in (y, z, w)], w
+
+
+@parity
+def test_a_cast_to_its_own_dtype_is_the_variable(tf):
+    v = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        c = tf.cast(v, tf.float32)
+        y = tf.reduce_sum(c * c)
+    found = c is v, tape.gradient(y, v)
+    v.assign_sub([1.0, 1.0])
+    return found, c.numpy(), tf.cast(v, tf.float64)

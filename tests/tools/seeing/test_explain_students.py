@@ -306,6 +306,15 @@ def test_two_layers_of_zeros():
         assert report.reasons[0].operation == "matmul" and "begin with random numbers" in report.reasons[0].remedy
 
 
+def test_a_softmax_over_one_class_is_one():
+    "It is not saturated: no scale of the inputs would help."
+    x = tf.Variable([[2.0], [-1.0]])
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_sum(tf.nn.softmax(x))
+    said = str(tape.explain(loss, x))
+    assert "single class" in said and "saturated" not in said
+
+
 # ---- probabilities where logits are taken ----
 
 TWICE = {

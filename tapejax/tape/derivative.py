@@ -1,0 +1,139 @@
+"""A derivative that is taken while a tape records: one operation to whoever looks at that tape, however it was run.
+
+What was run is on the tape as well, and is what the tape differentiates. `Recording.folded` has the one operation in its place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..jaxprs.cache import Cache
+from ..jaxprs.fence import current_trace
+from ..jaxprs.types import Function, Values
+from . import active, runner
+from .operation import Op, PythonOp
+from .recording import Span
+from .rules import depends_on_rules
+from .slicing import Program
+from .sweep import push
+
+CACHED_DERIVATIVES = 256
+
+
+class DerivativeOp(Op):
+    """The operation (values of a program, cotangents or tangents) -> what is not None of a derivative of the program.
+
+    Args:
+      kind: "gradient", "jvp", "jacobian" or "batch_jacobian".
+      take: what computes it: `sweep` or `push`, or the rows of a Jacobian.
+      program: what is differentiated.
+      from_ends: whether cotangents or tangents are given.
+    """
+
+    __slots__ = ("kind", "take", "program", "from_ends")
+
+    def __init__(self, kind: str, take: Function, program: Program, from_ends: bool, key: Any = None):
+        super().__init__(kind, functools.partial(_packed, kind, take, program, from_ends), key=key)
+        self.kind, self.take, self.program, self.from_ends = kind, take, program, from_ends
+
+    def values(self, inputs: Values) -> Values:
+        """The values of the program among its inputs."""
+        return _ends(self.kind, self.program, self.from_ends, inputs)[0]
+
+    def ends(self, inputs: Values) -> tuple[list[Any | None], ...]:
+        """The cotangents of the targets, or the tangents of the sources, among its inputs; () if they are ones."""
+        return _ends(self.kind, self.program, self.from_ends, inputs)[1]
+
+
+def _ends(kind: str, program: Program, from_ends: bool, inputs: Values) -> tuple[Values, tuple[list[Any | None], ...]]:
+    if not from_ends:
+        return inputs, ()
+    slots = program.sources if kind == "jvp" else program.targets
+    values = inputs[: len(inputs) - sum(slot is not None for slot in slots)]
+    given = iter(inputs[len(values) :])
+    return values, ([None if slot is None else next(given) for slot in slots],)
+
+
+def _taken(kind: str, take: Function, program: Program, from_ends: bool, *flat: Any) -> list[Any]:
+    values, ends = _ends(kind, program, from_ends, flat)
+    return list(take(program, values, *ends) if kind in ("gradient", "jvp") else take(program, *values))
+
+
+def _packed(kind: str, *given: Any) -> list[Any]:
+    found = _taken(kind, *given)
+    return [x for x in found if x is not None] if kind == "gradient" else found
+
+
+class SweepsOp(PythonOp):
+    """A derivative, all of what `take` gives, None included: Python that runs sweeps step by step.
+
+    A runner may run the one operation `whole` in its place. The arguments are those of a `DerivativeOp`.
+    """
+
+    __slots__ = ("take", "program", "from_ends")
+
+    def __init__(self, kind: str, take: Function, program: Program, from_ends: bool):
+        super().__init__(kind, functools.partial(_taken, kind, take, program, from_ends))
+        self.take, self.program, self.from_ends = take, program, from_ends
+
+    def whole(self) -> DerivativeOp:
+        """The derivative as one operation."""
+        return derivative_op(self.name, self.take, self.program, self.from_ends)
+
+    def split(self, inputs: Values) -> tuple[Any, ...]:
+        """The values of the program; and the cotangents of all targets, or the tangents of all sources, if they are given."""
+        values, ends = _ends(self.name, self.program, self.from_ends, inputs)
+        return (values, *ends)
+
+
+def derivative_op(kind: str, take: Function, program: Program, from_ends: bool = False) -> DerivativeOp:
+    """The one operation that a derivative is. `take` is a function of a module."""
+    key = take, program, kind, from_ends
+    return _ops.get(key, lambda: DerivativeOp(kind, take, program, from_ends, key))
+
+
+_ops: Cache[DerivativeOp] = Cache(CACHED_DERIVATIVES)
+depends_on_rules(_ops, lambda key: [step.op for step in key[1].steps])
+
+
+def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
+    """``take(program, values, *ends)``, a reverse or forward sweep."""
+    slots, kind = (program.sources, "jvp") if take is push else (program.targets, "gradient")
+    given = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else []
+    return _noted(SweepsOp(kind, take, program, bool(ends)), values, given)
+
+
+def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
+    """``rows(program, *values)``, the sweeps for a ``"jacobian"`` or a ``"batch_jacobian"``."""
+    return _noted(SweepsOp(kind, rows, program, False), values, ())
+
+
+def _is_pure(program: Program) -> bool:
+    """Whether a derivative of it is a function of its values. One that calls the user's Python closes over what that does."""
+    ops = [step.op for step in program.steps]
+    return not any([op.runs_python or type(op).pull_back is not Op.pull_back for op in ops])
+
+
+def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
+    trace = current_trace()
+    recordings = list(trace.recordings) if type(trace) is active.kind else []
+    starts = [len(recording.entries) for recording in recordings]
+    found: list[Any] = runner.current.run(op, (*values, *ends))
+    if recordings and _is_pure(op.program):
+        query = getattr(values, "query", None)
+        folded = None if query is None else query.folded()
+        for recording, start in zip(recordings, starts, strict=True):
+            if len(recording.entries) > start + (folded is None):
+                one = functools.partial(_one, op, folded or (lambda: (op.program, values)), ends)
+                outputs = tuple([x for x in found if x is not None])
+                recording.derivatives.append(Span(start, len(recording.entries), one, outputs))
+    return found
+
+
+def _one(
+    op: SweepsOp, program: Callable[[], tuple[Program, Values]], ends: Values
+) -> tuple[DerivativeOp, tuple[Any, ...]]:
+    seen, values = program()
+    return derivative_op(op.name, op.take, seen, op.from_ends), (*values, *ends)

@@ -1,0 +1,378 @@
+"""A derivative on a tape, written as one of JAX's transformations of the function that it is of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...jaxprs.dependence import is_inexact, kind_of
+from ...jaxprs.types import Value
+from ...tape import jacobian as jacobians
+from ...tape.derivative import DerivativeOp
+from ...tape.recording import Entry
+from . import layout, scopes
+from .listing import identifier
+from .recorded import Line, Scope, Within, Writer, common_path, item
+from .scopes import Function, Key, Statement, new_key
+
+
+def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope: Scope) -> list[Statement]:
+    """The statements that compute a derivative, at `depth` in `scope`; none if it is no derivative, or not one of a function
+    that the lines `before` it show."""
+    op = line.op
+    if not isinstance(op, DerivativeOp):
+        return []
+    values = op.values(line.inputs)
+    found = _results(op, line.inputs)
+    sources = [None if slot is None else values[slot] for slot in op.program.sources]
+    targets = [None if slot is None else values[slot] for slot in op.program.targets]
+    held = [id(x) for x in sources if x is not None]
+    made = {slot for step in op.program.steps for slot in step.outs}
+    if len(set(held)) < len(held) or not made.isdisjoint(
+        op.program.sources
+    ):  # of one value, or of a value of the function
+        return []
+    if not all(map(is_inexact, filter(_is_there, (*sources, *targets)))):
+        return []
+    varying = _varying(line, scope)
+    if found is None or not _is_computed_again(line, varying, scope):
+        return []
+    return _Derivative(writer, line, before, depth, scope, values, sources, targets, found, varying).statements()
+
+
+def _is_there(x: Value | None) -> bool:
+    return x is not None
+
+
+def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
+    """For which of the sources (of a "jvp": of the targets) there is a result."""
+    values, ends = op.values(inputs), op.ends(inputs)
+    take: Any = op.take
+    try:
+        if op.kind in ("gradient", "jvp"):
+            shapes = jax.eval_shape(lambda values, ends: take(op.program, values, *ends), values, ends)
+        else:
+            shapes = jax.eval_shape(lambda *values: take(op.program, *values), *values)
+    except Exception:  # what may have no derivative in this form: it is written as what was run
+        return None
+    return [x is not None for x in shapes]
+
+
+def _linked(line: Line) -> frozenset[int]:
+    """The inputs on which the derivative of the result depends."""
+    positions = tuple([i for i, x in enumerate(line.inputs) if is_inexact(x)])
+    entry = Entry(line.op, tuple(line.inputs), tuple(line.outputs))
+    links = line.op.links(entry, tuple(map(kind_of, line.inputs)), positions)
+    return frozenset().union(*links.by)
+
+
+def _varying(line: Line, scope: Scope) -> set[int]:
+    """The inputs that vary, by id: also those that vary and make no difference to what was run, but to what is written."""
+    found = {id(line.inputs[i]) for i in line.active_ins}
+    others = [i for i, x in enumerate(line.inputs) if id(x) not in found and scope.is_local(x)]
+    if others:
+        linked = _linked(line)
+        found |= {id(line.inputs[i]) for i in others if i not in linked}
+    return found
+
+
+def _is_computed_again(line: Line, varying: Set[int], scope: Scope) -> bool:
+    """Whether what varies is the same if the function is computed again: a tape that began after an operation takes its result
+    for a constant, although its inputs vary."""
+    op, inputs = line.op, line.inputs
+    assert isinstance(op, DerivativeOp)
+    count = len(op.values(inputs))
+    other: set[int] = set()
+    for level in (varying, *scope.levels()):
+        made: dict[int, bool] = {}
+        for step in op.program.steps:
+            varies = any(made[slot] if slot in made else id(inputs[slot]) in level for slot in step.ins)
+            made |= dict.fromkeys(step.outs, varies)
+            other |= {slot for slot in step.outs if slot < count and varies != (id(inputs[slot]) in level)}
+    return not other or _linked(line).isdisjoint(other)
+
+
+@dataclass
+class _Derivative:
+    """`sources`, `targets`: what the derivative's program begins and ends with, `found`: for which there is a result;
+    `varying`: the inputs that vary, by id."""
+
+    writer: Writer
+    line: Line
+    before: Sequence[Line]
+    depth: int
+    scope: Scope
+    values: Sequence[Value]
+    sources: Sequence[Value | None]
+    targets: Sequence[Value | None]
+    found: Sequence[bool]
+    varying: Set[int]
+
+    def statements(self) -> list[Statement]:
+        op: Any = self.line.op
+        names = self.writer.names
+        self.op = op
+        self.given = [x for x in self.sources if x is not None]
+        self.ends = [x for x in self.targets if x is not None]
+        inner = self._scope()
+        function = self._function(inner)
+        scopes.inline(function, names, self.depth + 2)
+        of = new_key()
+        name = next((names.wishes.pop(key) for key in [inner.keys[id(self.ends[0])]] if key in names.wishes), None)
+        name = name or self.writer.called.get(id(self.ends[0]), "")
+        used = id(self.ends[0]) in self.scope.used
+        names.wishes[of] = f"{identifier(name)}_fn" if used or not name else identifier(name)
+        scopes.inline(function, names, self.depth + 2)
+        self.function, self.of = function, of
+        first = Statement([of], function=function)
+        return [first, *getattr(self, f"_{op.kind}")()]
+
+    def _scope(self) -> Within:
+        writer = self.writer
+        self.inside = writer.lines(self.op.program, self.values)
+        local = {*map(id, self.given), *(id(each.outputs[j]) for each in self.inside for j in each.active_outs)}
+        inner = Within(self.scope, local, self.varying)
+        paths = [writer.paths.get(id(x), ()) for x in self.given]
+        roots = {path[:1] for path in paths}
+        self.tree: tuple[Any, ...] = ()
+        if len(paths) > 1 and all(paths) and len(roots) == 1 and self.op.kind == "gradient":
+            if self.scope.has_tree(self.given):
+                self.tree, inner.tree = common_path(paths), set(map(id, self.given))
+        return inner
+
+    def _function(self, inner: Within) -> Function:
+        writer, names = self.writer, self.writer.names
+        results = [ast.Name(inner.key(x), ast.Load()) for x in self.ends]
+        shared = [
+            sum(a.call == b.call for a, b in zip(each.calls, self.line.calls, strict=False)) for each in self.inside
+        ]
+        depth = max(min([self.depth, *(count - 1 for count in shared)]), 0)
+        statements = writer.block(self.inside, depth, inner)
+        parameters = [inner.key(x) for x in self.given]
+        self.arguments = [layout.parsed(self._argument(x)) for x in self.given]
+        if self.tree:
+            root = new_key()
+            names.wishes[root] = str(self.tree[-1] if len(self.tree) > 1 else self.tree[0])
+            for x in self.given:
+                names.meanings[inner.key(x)] = item(root, writer.paths[id(x)][len(self.tree) :])
+            for key, path in inner.trees.items():
+                names.meanings[key] = item(root, path[len(self.tree) :])
+            parameters = [root]
+            self.arguments = [ast.Name(self.scope.part(self.tree, self.given), ast.Load())]
+        else:
+            for key, x, argument in zip(parameters, self.given, self.arguments, strict=True):
+                called = writer.called.get(id(x), "").split(".")[-1]
+                if called.isidentifier():
+                    names.wishes.setdefault(key, called)
+                elif isinstance(argument, ast.Name):
+                    names.likes[key] = argument.id
+        return Function(parameters, statements, _one_or_tuple(results))
+
+    def _argument(self, x: Value) -> str:
+        return self.writer.argument(x, id(x) in self.varying, self.scope)
+
+    def _ends(self) -> list[ast.expr]:
+        """The cotangents or tangents that are given."""
+        return [layout.parsed(self._argument(x)) for x in self.op.ends(self.line.inputs)[0] if x is not None]
+
+    # -- the kinds
+
+    def _gradient(self) -> list[Statement]:
+        given = bool(self.op.ends(self.line.inputs))
+        imaginary = any(jnp.iscomplexobj(x) for x in (*self.ends, *self.given))
+        if given and not imaginary and len(self.ends) == 1:
+            return self._summed("jax.grad", self._ends()[0])
+        if given or imaginary:
+            if given:
+                cotangents = self._ends()
+            else:
+                cotangents = [layout.parsed(_ones(x)) for x in self.ends]
+            expression = _fill(
+                "jax.vjp({}, " + _holes(self.arguments) + ")[1]({})",
+                [self._of(), *self.arguments, _one_or_tuple(cotangents)],
+            )
+            return [self._taken(expression, is_tuple=True)]
+        target = self.ends[0]
+        scalar = len(self.ends) == 1 and jnp.ndim(target) == 0
+        before: list[Statement] = []
+        if not scalar:
+            if len(self.ends) == 1 and self.function.statements and self._is_free(target):
+                called = _fill("{}(" + _holes(self.arguments) + ")", [self._of(), *self.arguments])
+                before = [Statement([self._made_here(target)], called)]
+            return [*before, *self._summed("jax.grad")]
+        if self._is_free(target):
+            return [self._taken(self._transform("jax.value_and_grad"), value=self._made_here(target))]
+        return [self._taken(self._transform("jax.grad"))]
+
+    def _summed(self, transformation: str, weights: ast.expr | None = None) -> list[Statement]:
+        """Of the sum of all elements of the targets, or of the product of the one with its cotangent, `weights`."""
+        function = self.function
+        parts = (
+            function.result.elts if isinstance(function.result, ast.Tuple) and len(self.ends) > 1 else [function.result]
+        )
+        total = _sum(parts, self.ends, weights)
+        room = layout.WIDTH - len("gradient = jax.grad(lambda x: )(x)") - len(layout.INDENT) * (self.depth + 1)
+        function.defined = len(self.ends) == 1 and len(self.writer.names.shown(total)) > room
+        if not function.statements and not function.defined:
+            function.result = total
+            return [self._taken(self._transform(transformation))]
+        keys = [new_key() for _ in function.parameters]
+        names = self.writer.names
+        names.likes |= dict(zip(keys, function.parameters, strict=True))
+        call = _fill("{}(" + _holes(keys) + ")", [self._of(), *(ast.Name(key, ast.Load()) for key in keys)])
+        of = new_key()
+        if len(self.ends) == 1:
+            total = _sum([call], self.ends, weights)
+        else:
+            total = layout.replaced(layout.parsed(f"sum(jnp.sum(y) for y in {of})"), {of: call})
+        outer = Statement([of], function=Function(keys, [], total))
+        self.of = of
+        names.wishes[of] = "total"
+        return [outer, self._taken(self._transform(transformation))]
+
+    def _jvp(self) -> list[Statement]:
+        tangents = self._ends()
+        expression = _fill(
+            "jax.jvp({}, (" + _holes(self.arguments) + ",), (" + _holes(tangents) + ",))",
+            [self._of(), *self.arguments, *tangents],
+        )
+        outs = self._outs()
+        if len(self.ends) > 1:
+            every = iter(outs)
+            shown = [
+                next(every) if found else None
+                for found, x in zip(self.found, self.targets, strict=True)
+                if x is not None
+            ]
+            return [
+                Statement([*shown], expression, pattern="_, (" + ", ".join(f"{{{i}}}" for i in range(len(shown))) + ")")
+            ]
+        if self._is_free(self.ends[0]):
+            return [Statement([self._made_here(self.ends[0]), *outs], expression)]
+        return [Statement([*outs], ast.Subscript(expression, ast.Constant(1), ast.Load()))]
+
+    def _jacobian(self) -> list[Statement]:
+        forward = self.op.take is jacobians._forward_columns
+        return [self._taken(self._transform("jax.jacfwd" if forward else "jax.jacrev"))]
+
+    def _batch_jacobian(self) -> list[Statement]:
+        """Of each example alone, where the code for a batch does for that; else of the sum over the batch, as it was computed."""
+        rank = jnp.ndim(self.ends[0]) - 1
+        key, total = new_key(), new_key()
+        self.writer.names.likes[key] = self.function.parameters[0]
+        text = f"{self.of}({key}[None])[0]" if self._is_of_an_example() else f"jnp.sum({self.of}({key}), axis=0)"
+        function = Function([key], [], layout.parsed(text))
+        if not self.function.statements:
+            function = self._composed(function)
+        argument = self.arguments[0]
+        self.writer.names.wishes[total] = "example"
+        form = (
+            "jax.vmap(jax.jacrev({}))({})" if "[None]" in text else f"jnp.moveaxis(jax.jacrev({{}})({{}}), {rank}, 0)"
+        )
+        expression = _fill(form, [ast.Name(total, ast.Load()), argument])
+        return [Statement([total], function=function), Statement([*self._outs()], expression)]
+
+    def _composed(self, outer: Function) -> Function:
+        """`outer`, which calls the function that is differentiated, with the result of that in the place of the call."""
+
+        class Composing(ast.NodeTransformer):
+            def visit_Call(_, node: ast.Call) -> ast.expr:  # noqa: N805
+                if getattr(node.func, "id", None) == self.of:
+                    return layout.replaced(self.function.result, {self.function.parameters[0]: node.args[0]})
+                found: Any = ast.NodeTransformer.generic_visit(_, node)
+                return found
+
+        result: ast.expr = Composing().visit(outer.result)
+        return Function(outer.parameters, [], result)
+
+    def _is_of_an_example(self) -> bool:
+        return False
+
+    # -- parts
+
+    def _of(self) -> ast.expr:
+        return ast.Name(self.of, ast.Load())
+
+    def _is_free(self, x: Value) -> bool:
+        """Whether a value is used only after the derivative: then one call may give both."""
+        made = any(x is y for each in self.before for y in each.outputs)
+        early = (each for each in self.before if not isinstance(each.op, DerivativeOp))
+        return id(x) in self.scope.used and made and not any(x is y for each in early for y in each.inputs)
+
+    def _made_here(self, x: Value) -> Key:
+        """The key of a value that lines before the derivative need not make."""
+        key = self.scope.key(x)
+        self.scope.used.pop(id(x))
+        return key
+
+    def _transform(self, name: str) -> ast.expr:
+        count = len(self.arguments)
+        which = ", argnums=" + str(tuple(range(count))) if count > 1 else ""
+        return _fill(f"{name}({{}}{which})({_holes(self.arguments)})", [self._of(), *self.arguments])
+
+    def _outs(self) -> list[Key | None]:
+        return [self.scope.key(x) if id(x) in self.scope.used else None for x in self.line.outputs]
+
+    def _taken(self, expression: ast.expr, value: Key | None = None, is_tuple: bool = False) -> Statement:
+        """What takes a result apart: one for each source, and before them the `value`."""
+        outs = self._outs()
+        if self.tree:
+            root = new_key()
+            self.writer.names.wishes[root] = "grads"
+            found = iter(outs)
+            for x, there in zip(self.sources, self.found, strict=True):
+                if there and (out := next(found)) is not None and x is not None:
+                    self.writer.names.meanings[out] = item(root, self.writer.paths[id(x)][len(self.tree) :])
+            outs = [root]
+        else:
+            every = iter(outs)
+            outs = [
+                next(every) if there else None
+                for x, there in zip(self.sources, self.found, strict=True)
+                if x is not None
+            ]
+        called = [self.writer.called.get(id(x), "") for x in self.line.outputs]
+        base = called[0].partition("[")[0]
+        if len(outs) > 1 and called == [f"{base}[{i}]" for i in range(len(outs))]:
+            root = new_key()
+            self.writer.names.wishes[root] = base
+            for i, out in enumerate(outs):
+                if out is not None:
+                    self.writer.names.meanings[out] = item(root, (i,))
+            outs = [root]
+        if is_tuple and len(outs) == 1:
+            return Statement([*outs], ast.Subscript(expression, ast.Constant(0), ast.Load()))
+        if value is None:
+            return Statement([*outs], expression)
+        inside = ", ".join(f"{{{i + 1}}}" for i in range(len(outs)))
+        return Statement([value, *outs], expression, pattern=f"{{0}}, ({inside})" if len(outs) > 1 else "")
+
+
+def _ones(x: Any) -> str:
+    return f"jnp.ones({tuple(x.shape)}, jnp.{x.dtype.name})"
+
+
+def _sum(parts: Sequence[ast.expr], of: Sequence[Value], weights: ast.expr | None) -> ast.expr:
+    if weights is not None:
+        return _fill("{} * {}" if jnp.ndim(of[0]) == 0 else "jnp.vdot({}, {})", [*parts, weights])
+    texts = ["{}" if jnp.ndim(x) == 0 else "jnp.sum({})" for x in of]
+    return _fill(" + ".join(texts), parts)
+
+
+def _one_or_tuple(parts: Sequence[ast.expr]) -> ast.expr:
+    return parts[0] if len(parts) == 1 else ast.Tuple([*parts], ast.Load())
+
+
+def _holes(parts: Sequence[Any]) -> str:
+    return ", ".join("{}" for _ in parts)
+
+
+def _fill(text: str, parts: Sequence[ast.expr]) -> ast.expr:
+    """The expression `text` with others in the place of its ``{}``."""
+    keys = [new_key() for _ in parts]
+    return layout.replaced(layout.parsed(text.format(*keys)), dict(zip(keys, parts, strict=True)))
