@@ -61,7 +61,7 @@ from .spelling import (
 )
 from .tables import sections
 
-_RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "scan", "while_loop", "flat", "scaled"}
+_RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "scan", "while_loop", "while_rows", "flat", "scaled"}
 
 
 # ---- the function ---------------------------------------------------------------------------------------------------
@@ -680,7 +680,8 @@ def _while(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
     test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
     lists = _lists(args, p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"])
-    return _first_of(eqn, f"{code.needs('while_loop')}({test}, {body}, {lists})")
+    loop = "while_rows" if p["cond_jaxpr"].out_avals[0].shape else "while_loop"  # by `vmap` of what is tested
+    return _first_of(eqn, f"{code.needs(loop)}({test}, {body}, {lists})")
 
 
 def _cond(code: Code, eqn: Equation, args: Sequence[str]) -> str:
