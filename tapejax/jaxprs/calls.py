@@ -5,6 +5,9 @@ They arrive as functions that can be called once, and that store what their call
 
 from __future__ import annotations
 
+import inspect
+import os
+import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -49,6 +52,42 @@ def rebind(primitive: Primitive, subfuns: Sequence[Subfun], params: Params) -> t
 def _repacked(out: Any) -> Function:
     # shard_map answers with JAX's FlatTree, the others with a list
     return out.update if hasattr(out, "update") else list
+
+
+# JAX's own functions, each with what it and its rule were when it was first called
+_own: dict[Any, tuple[Any, Any]] = {}
+
+
+def is_jaxs_own(fn: Any) -> bool:
+    """Whether a ``custom_jvp`` function is JAX's, so that its identity says what it computes of arrays.
+
+    It is a constant of one of JAX's modules, its rule is JAX's too, both close over nothing, and all its arguments are arrays.
+    """
+    known = _own.get(fn)
+    if known is None:
+        if not fn.__module__.startswith("jax.") or not _is_constant(fn):
+            return False
+        known = _own[fn] = fn.fun, fn.jvp
+    return fn.fun is known[0] and fn.jvp is known[1]  # both may be replaced
+
+
+def _is_constant(fn: Any) -> bool:
+    rules: Any = [fn.jvp]
+    if (
+        getattr(fn.jvp, "__qualname__", "") == "custom_jvp.defjvps.<locals>.jvp"
+    ):  # made by JAX of a rule for each argument
+        closed = inspect.getclosurevars(fn.jvp).nonlocals
+        rules = [rule for rule in closed["jvps"] if rule is not None] if closed["self"] is fn else [None]
+    is_here = getattr(sys.modules.get(fn.__module__), fn.__name__, None) is fn
+    return is_here and all(map(_is_jaxs_code, [fn.fun, *rules])) and not fn.nondiff_argnums and not fn.symbolic_zeros
+
+
+def _is_jaxs_code(fn: Any) -> bool:
+    code = getattr(getattr(fn, "__wrapped__", fn), "__code__", None)
+    return code is not None and code.co_filename.startswith(_JAX) and not code.co_freevars
+
+
+_JAX = os.path.dirname(jax.__file__) + os.sep
 
 
 def within_transformation(subfuns: Sequence[Subfun]) -> bool:

@@ -300,7 +300,7 @@ _adapted = False
 
 
 def adapt(kind: Any, recording: Callable[[], bool]) -> None:
-    """Puts four of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
+    """Puts five of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
 
     * ``jax.set_mesh``, ``jax.sharding.get_mesh`` and ``stateful_rng()`` are refused while a program is traced. Under `kind`
       none is.
@@ -308,6 +308,7 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     * Where ``jax_use_simplified_jaxpr_constants`` is on, arrays closed over are written into a program, but those that a
       derivative may be taken with respect to: again tracers. So ``closure_convert`` and ``custom_root`` would not find them.
     * A function compiled ahead of time runs without a trace. JAX lets it refuse tracers; `kind` notes the call.
+    * A ``custom_jvp`` function looks at its signature at each call, for longer than all else takes. `kind` may know the function.
 
     `recording` tells whether values are recorded here.
     """
@@ -317,6 +318,7 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     _adapted = True
     perturbed, literalable = custom_derivatives._maybe_perturbed, core.is_literalable
     call: Function = stages.Compiled.__call__
+    call_with_rule: Function = jax.custom_jvp.__call__
 
     def looking_past(answer: Function) -> Function:
         @functools.wraps(answer)
@@ -346,6 +348,15 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         trace.note_compiled(jax.tree.leaves((args, kwargs)), jax.tree.leaves(outputs))
         return outputs
 
+    @functools.wraps(call_with_rule)
+    def call_known(fn: Any, *args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        known = type(trace) is kind and not kwargs and type(trace.outer) is EvalTrace
+        found = trace.run_known(fn, args) if known else NotImplemented
+        return call_with_rule(fn, *args, **kwargs) if found is NotImplemented else found
+
+    rule_type: Any = jax.custom_jvp
+    rule_type.__call__ = call_known
     custom_derivatives._maybe_perturbed, core.is_literalable = maybe_perturbed, is_literalable
     core.trace_state_clean = looking_past(core.trace_state_clean)
     compiled_type: Any = stages.Compiled

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..jaxprs.cache import Cache
 from ..jaxprs.fence import current_trace
-from ..jaxprs.types import Function, Value, Values
+from ..jaxprs.types import Function, Values
 from . import active, runner
 from .operation import Op, PythonOp
 from .recording import Span
@@ -102,12 +102,12 @@ def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, 
     """``take(program, values, *ends)``, a reverse or forward sweep."""
     slots, kind = (program.sources, "jvp") if take is push else (program.targets, "gradient")
     given = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else []
-    return _noted(SweepsOp(kind, take, program, bool(ends)), (*values, *given))
+    return _noted(SweepsOp(kind, take, program, bool(ends)), values, given)
 
 
 def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
     """``rows(program, *values)``, the sweeps for a ``"jacobian"`` or a ``"batch_jacobian"``."""
-    return _noted(SweepsOp(kind, rows, program, False), tuple(values))
+    return _noted(SweepsOp(kind, rows, program, False), values, ())
 
 
 def _is_pure(program: Program) -> bool:
@@ -116,13 +116,24 @@ def _is_pure(program: Program) -> bool:
     return not any([op.runs_python or type(op).pull_back is not Op.pull_back for op in ops])
 
 
-def _noted(op: SweepsOp, inputs: tuple[Value, ...]) -> list[Any]:
+def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
     trace = current_trace()
     recordings = list(trace.recordings) if type(trace) is active.kind else []
     starts = [len(recording.entries) for recording in recordings]
-    found: list[Any] = runner.current.run(op, inputs)
-    for recording, start in zip(recordings, starts, strict=True):
-        if len(recording.entries) > start + 1 and _is_pure(op.program):
-            outputs = tuple([x for x in found if x is not None])
-            recording.derivatives.append(Span(start, len(recording.entries), op.whole, inputs, outputs))
+    found: list[Any] = runner.current.run(op, (*values, *ends))
+    if recordings and _is_pure(op.program):
+        query = getattr(values, "query", None)
+        folded = None if query is None else query.folded()
+        for recording, start in zip(recordings, starts, strict=True):
+            if len(recording.entries) > start + (folded is None):
+                one = functools.partial(_one, op, folded or (lambda: (op.program, values)), ends)
+                outputs = tuple([x for x in found if x is not None])
+                recording.derivatives.append(Span(start, len(recording.entries), one, outputs))
     return found
+
+
+def _one(
+    op: SweepsOp, program: Callable[[], tuple[Program, Values]], ends: Values
+) -> tuple[DerivativeOp, tuple[Any, ...]]:
+    seen, values = program()
+    return derivative_op(op.name, op.take, seen, op.from_ends), (*values, *ends)

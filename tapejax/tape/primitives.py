@@ -76,7 +76,11 @@ def traced_or_refused(primitive: Primitive, params: Params, args: Values, arrays
         return PullbackOp(params.get("name") or primitive.name, call, refuse_ref)
     if any(map(contents.asks_host, programs)):
         op = unrecognised(primitive, params)
-        fn = jaxpr_as_fun(lifting.lift(primitive, params, args, arrays)) if arrays else op.call
+        fn = (
+            jaxpr_as_fun(lifting.lift(primitive, params, args, arrays))
+            if arrays
+            else functools.partial(primitive.bind, **params)
+        )
         return differentiated_as_it_runs(op, fn, len(arrays))
     if not arrays or primitive.name in contents.JIT:
         return None

@@ -14,7 +14,7 @@ from ..jaxprs.dependence import Links, is_inexact
 from ..jaxprs.derivatives import restricted
 from ..jaxprs.fence import zeros_of
 from ..jaxprs.types import Function, Values
-from . import active, dispatch
+from . import active, dispatch, runner
 from .operation import Op, PythonOp, apply, may_carry
 from .query import Query
 from .recording import Recording
@@ -116,7 +116,7 @@ def differentiated_as_it_runs(op: Op, fn: Function, constants: int) -> PullbackO
         try:
             outputs, back = jax.vjp(restricted(fn, inputs, of), *[inputs[i] for i in of])
         except (ValueError, TypeError, NotImplementedError):  # what is asked depends on what carries gradient
-            return refusing.call(*inputs)
+            return runner.current.run(refusing, inputs)
         taken[:] = [inputs, of, outputs, back]
         return outputs
 

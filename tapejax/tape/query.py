@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
@@ -53,6 +53,14 @@ class Source(NamedTuple):
     watched: bool = False
 
 
+class RecordedValues(list[Any]):
+    """The values of a query's program, with the query itself."""
+
+    def __init__(self, values: Iterable[Any], query: Query):
+        super().__init__(values)
+        self.query = query
+
+
 class Query:
     """How the arrays `targets` depend on `sources` in a recording.
 
@@ -85,7 +93,7 @@ class Query:
                 x if x.kept is None else x._replace(op=x.kept.op, outputs=(*x.outputs, *x.kept.arrays))
                 for x in self.entries
             ]
-        self.targets = targets
+        self.targets, self.sources = targets, sources
         self.include_nondifferentiable = include_nondifferentiable
         self.arrays: list[Any] = []  # of the sources; of a holder, all that it held
         self.owners: list[int] = []  # for each array the position of its source
@@ -156,7 +164,14 @@ class Query:
             program, read = slicing.slice_program(self.numbered, self.entries)
         else:
             program, read = _programs.get(self.numbered, slicing.slice_program, self.numbered, self.entries)
-        return program, [self._values[number] for number in read]
+        return program, RecordedValues([self._values[number] for number in read], self)
+
+    def folded(self) -> Callable[[], tuple[slicing.Program, list[Any]]] | None:
+        """What gives the program in which each derivative is one operation; None if there is no derivative in it."""
+        if not self.recording.derivatives:
+            return None
+        seen = self.recording.continuation()
+        return lambda: Query(seen.folded(), self.targets, self.sources).program()
 
     def derivative(self, take: Callable[[slicing.Program, list[Any]], Sequence[Any]]) -> list[Any]:
         """For each source the sum of what ``take(program, values)`` returns for its arrays, or None.

@@ -76,12 +76,11 @@ class Mark(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Entries that are one derivative: the range of their positions, what makes the one operation, its inputs and outputs."""
+    """Entries that are one derivative: the range of their positions, what gives the one operation and its inputs, its outputs."""
 
     start: int
     stop: int
-    op: Callable[[], Op]
-    inputs: tuple[Any, ...]
+    one: Callable[[], tuple[Op, tuple[Any, ...]]]
     outputs: tuple[Any, ...]
 
 
@@ -158,7 +157,7 @@ class Recording:
 
     def _entry(self, span: Span) -> Entry:
         first = min(self.entries[span.start : span.stop], key=lambda entry: len(entry.calls))
-        return Entry(span.op(), span.inputs, span.outputs, first.where, None, first.calls)
+        return Entry(*span.one(), span.outputs, first.where, None, first.calls)
 
     def watch(self, array: Value, variable: Any = None) -> None:
         """Watches `array`, which `variable` holds now, if one is given. Each later array of it is watched when it is read."""

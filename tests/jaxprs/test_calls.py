@@ -167,3 +167,43 @@ def test_what_the_caller_reads_is_stored_by_one_of_function_and_rule():
     jax.jvp(lambda x: intercepted(squares(), x, then=then), (X,), (X,))
     intercepted(squares(), X, then=then)
     assert all(sum(found) == 1 for found in seen[1::2])
+
+
+# ---- JAX's own functions with rules ---------------------------------------------------------------------------------
+
+
+@jax.custom_jvp
+def mine(x):
+    return jnp.sin(x)
+
+
+mine.defjvps(lambda dx, y, x: dx * jnp.cos(x))
+
+
+def test_a_constant_of_jax_is_known_by_its_identity():
+    assert all(map(calls.is_jaxs_own, (jax.nn.relu, jax.nn.relu6, jax.scipy.special.xlogy, jax.scipy.special.logit)))
+
+
+def test_a_function_of_the_users_is_not():
+    assert not calls.is_jaxs_own(mine)
+    again = jax.custom_jvp(jax.nn.relu.fun)  # in JAX's module by its name, and with JAX's code
+    again.defjvp(lambda primals, tangents: (again(*primals), tangents[0]))
+    assert again.__module__ == jax.nn.relu.__module__ and not calls.is_jaxs_own(again)
+
+
+def test_nor_one_of_jax_with_a_rule_of_the_users(monkeypatch):
+    def twice(primals, tangents):
+        return jax.nn.relu(*primals), 2 * tangents[0]
+
+    for fn in (jax.nn.relu, jax.scipy.special.xlogy):  # whether it was called before or not
+        for _ in range(2):
+            with monkeypatch.context() as patch:
+                patch.setattr(fn, "jvp", twice)
+                assert not calls.is_jaxs_own(fn)
+            assert calls.is_jaxs_own(fn)
+            calls._own.pop(fn, None) if fn is jax.nn.relu else None
+
+
+def test_nor_one_that_has_static_arguments():
+    (fn,) = [x for x in vars(jax._src.nn.functions).values() if getattr(x, "nondiff_argnums", ()) == (1,)]
+    assert not calls.is_jaxs_own(fn)

@@ -48,9 +48,10 @@ def test_none_where_nothing_is_connected():
 )
 def test_the_mode_with_fewer_passes_is_taken_reverse_for_complex_values(fn, passes, monkeypatch):
     class Counting(Runner):
-        def batch(self, row, count, *others, **options):
-            counts.append(count)
-            return super().batch(row, count, *others, **options)
+        def run(self, op, inputs):
+            if op.name == "batch":
+                counts.append(op.count)
+            return super().run(op, inputs)
 
     counts = []
     monkeypatch.setattr(runner, "current", Counting())

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from taping import X, Y, recorded
 
+import tapejax as tf
 from tapejax.jaxprs.fence import current_trace
 from tapejax.tape import active
 from tapejax.tape.query import Query
 from tapejax.tape.recording import Recording
 from tapejax.tape.sweep import sweep
+from tapejax.tape.trace import RecorderTrace
 
 
 def names(fn, *arrays):
@@ -42,6 +44,43 @@ def test_a_custom_rule_is_kept():
     f.defjvp(lambda primals, tangents: (f(*primals), 7.0 * jnp.sum(tangents[0])))
     assert names(f, X)[0] == "f"
     np.testing.assert_array_equal(gradient(f, X), [7.0, 7.0])
+
+
+def test_a_function_of_jax_with_a_rule_is_one_operation_and_not_traced(monkeypatch):
+    for fn, args in ((jax.nn.relu, (X,)), (jax.nn.relu6, (X * 7,)), (jax.scipy.special.xlogy, (X, Y))):
+        assert names(fn, *args) == [fn.__name__]
+        found = gradient(lambda x, fn=fn, rest=args[1:]: jnp.sum(fn(x, *rest)), args[0])
+        np.testing.assert_allclose(found, jax.grad(lambda *args, fn=fn: fn(*args).sum())(*args), rtol=1e-6)
+    monkeypatch.setattr(RecorderTrace, "process_custom_jvp_call", None)
+    assert names(jax.nn.relu, X) == ["relu"]
+
+
+def test_a_rule_of_the_users_for_a_function_of_jax_is_taken(monkeypatch):
+    relu = jax.nn.relu
+    before = gradient(lambda x: jnp.sum(relu(x)), X)
+    with monkeypatch.context() as patch:
+        patch.setattr(relu, "jvp", lambda primals, tangents: (relu(*primals), 7.0 * tangents[0]))
+        np.testing.assert_array_equal(gradient(lambda x: jnp.sum(relu(x)), X), [7.0, 7.0])
+    np.testing.assert_array_equal(gradient(lambda x: jnp.sum(relu(x)), X), before)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_numbers_and_tensors_and_transformations_of_a_function_of_jax(wide):
+    with jax.enable_x64(wide):
+        x = jnp.array([-1.0, 2.0, 0.0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = jnp.sum(jax.vmap(jax.nn.relu)(x) + jax.jit(jax.nn.relu)(x) + jax.nn.relu(x) * jax.nn.relu(2.0))
+        np.testing.assert_allclose(tape.gradient(y, x), [0.0, 4.0, 0.0])
+        v = tf.Variable([-1.0, 2.0], dtype=tf.float64 if wide else tf.float32)
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as tape:
+                y = jax.nn.relu(v.value() ** 3)
+            g = tape.gradient(y, v)
+        np.testing.assert_allclose(outer.gradient(g, v), [0.0, 12.0])
+        with tf.GradientTape() as tape:
+            y = jax.nn.relu(v * 3.0)
+        np.testing.assert_allclose(tape.gradient(y, v), [0.0, 3.0])
 
 
 def test_gradient_reaches_what_is_closed_over():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +32,17 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     sources = [None if slot is None else values[slot] for slot in op.program.sources]
     targets = [None if slot is None else values[slot] for slot in op.program.targets]
     held = [id(x) for x in sources if x is not None]
-    if len(set(held)) < len(held) or not all(map(is_inexact, filter(_is_there, (*sources, *targets)))):
+    made = {slot for step in op.program.steps for slot in step.outs}
+    if len(set(held)) < len(held) or not made.isdisjoint(
+        op.program.sources
+    ):  # of one value, or of a value of the function
         return []
-    if found is None or not _is_computed_again(line, len(values), scope):
+    if not all(map(is_inexact, filter(_is_there, (*sources, *targets)))):
         return []
-    return _Derivative(writer, line, before, depth, scope, values, sources, targets, found).statements()
+    varying = _varying(line, scope)
+    if found is None or not _is_computed_again(line, varying, scope):
+        return []
+    return _Derivative(writer, line, before, depth, scope, values, sources, targets, found, varying).statements()
 
 
 def _is_there(x: Value | None) -> bool:
@@ -57,28 +63,44 @@ def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
     return [x is not None for x in shapes]
 
 
-def _is_computed_again(line: Line, count: int, scope: Scope) -> bool:
+def _linked(line: Line) -> frozenset[int]:
+    """The inputs on which the derivative of the result depends."""
+    positions = tuple([i for i, x in enumerate(line.inputs) if is_inexact(x)])
+    entry = Entry(line.op, tuple(line.inputs), tuple(line.outputs))
+    links = line.op.links(entry, tuple(map(kind_of, line.inputs)), positions)
+    return frozenset().union(*links.by)
+
+
+def _varying(line: Line, scope: Scope) -> set[int]:
+    """The inputs that vary, by id: also those that vary and make no difference to what was run, but to what is written."""
+    found = {id(line.inputs[i]) for i in line.active_ins}
+    others = [i for i, x in enumerate(line.inputs) if id(x) not in found and scope.is_local(x)]
+    if others:
+        linked = _linked(line)
+        found |= {id(line.inputs[i]) for i in others if i not in linked}
+    return found
+
+
+def _is_computed_again(line: Line, varying: Set[int], scope: Scope) -> bool:
     """Whether what varies is the same if the function is computed again: a tape that began after an operation takes its result
     for a constant, although its inputs vary."""
-    op = line.op
+    op, inputs = line.op, line.inputs
     assert isinstance(op, DerivativeOp)
-    varying = {i: i in line.active_ins or scope.varies(x) for i, x in enumerate(line.inputs)}
-    made: dict[int, bool] = {}
-    other = []
-    for step in op.program.steps:
-        varies = any(made.get(slot, varying.get(slot, False)) for slot in step.ins)
-        made |= dict.fromkeys(step.outs, varies)
-        other += [slot for slot in step.outs if slot < count and varies != varying[slot]]
-    if not other:
-        return True
-    inputs = tuple([i for i, x in enumerate(line.inputs) if is_inexact(x)])
-    linked = op.links(Entry(op, tuple(line.inputs), tuple(line.outputs)), tuple(map(kind_of, line.inputs)), inputs)
-    return frozenset().union(*linked.by).isdisjoint(other)
+    count = len(op.values(inputs))
+    other: set[int] = set()
+    for level in (varying, *scope.levels()):
+        made: dict[int, bool] = {}
+        for step in op.program.steps:
+            varies = any(made[slot] if slot in made else id(inputs[slot]) in level for slot in step.ins)
+            made |= dict.fromkeys(step.outs, varies)
+            other |= {slot for slot in step.outs if slot < count and varies != (id(inputs[slot]) in level)}
+    return not other or _linked(line).isdisjoint(other)
 
 
 @dataclass
 class _Derivative:
-    """`sources`, `targets`: what the derivative's program begins and ends with, `found`: for which there is a result."""
+    """`sources`, `targets`: what the derivative's program begins and ends with, `found`: for which there is a result;
+    `varying`: the inputs that vary, by id."""
 
     writer: Writer
     line: Line
@@ -89,6 +111,7 @@ class _Derivative:
     sources: Sequence[Value | None]
     targets: Sequence[Value | None]
     found: Sequence[bool]
+    varying: Set[int]
 
     def statements(self) -> list[Statement]:
         op: Any = self.line.op
@@ -113,7 +136,7 @@ class _Derivative:
         writer = self.writer
         self.inside = writer.lines(self.op.program, self.values)
         local = {*map(id, self.given), *(id(each.outputs[j]) for each in self.inside for j in each.active_outs)}
-        inner = Within(self.scope, local)
+        inner = Within(self.scope, local, self.varying)
         paths = [writer.paths.get(id(x), ()) for x in self.given]
         roots = {path[:1] for path in paths}
         self.tree: tuple[Any, ...] = ()
@@ -151,8 +174,7 @@ class _Derivative:
         return Function(parameters, statements, _one_or_tuple(results))
 
     def _argument(self, x: Value) -> str:
-        position = next(i for i, other in enumerate(self.line.inputs) if other is x)
-        return self.writer.argument(x, position in self.line.active_ins, self.scope)
+        return self.writer.argument(x, id(x) in self.varying, self.scope)
 
     def _ends(self) -> list[ast.expr]:
         """The cotangents or tangents that are given."""

@@ -107,6 +107,7 @@
     let predicting = false;
     let covered = false; // the result of this step, until it is asked for
     let verdict = ""; // on what was predicted
+    let splitting = false; // JAX's programs are beside the tape
 
     // ---- what is on the page ----
 
@@ -125,6 +126,7 @@
       return made;
     });
     const mode = tangents.size ? [element("div", { class: "modes", role: "group", "aria-label": "Mode" }, ...modes)] : [];
+    if (data.split) mode.push(splitter());
     const buttons = {
       first: button("first", "To the start", () => show(0)),
       back: button("back", "One step back", () => step(-1)),
@@ -152,13 +154,16 @@
     const panel = element("div", { class: "panel" }, ...(rows.length ? [code] : []), now);
     const back = element("button", { type: "button", class: "leave" }, "← Back");
     back.addEventListener("click", within.leave);
+    const listings = data.split ? [listing("the tape", "as it was recorded", tapeRows()), ...data.split.map(({ title, by, rows }) => listing(title, by, rows))] : [];
+    const pairs = [0, 2].map((at) => element("div", { class: "pair" }, ...listings.slice(at, at + 2).map((each) => each.box)));
+    const sides = listings.length ? [element("div", { class: "sides" }, ...pairs)] : [];
     const player = element(
       "div",
       { class: "player", tabindex: -1, role: "group", "aria-label": label },
       ...(depth ? [element("div", { class: "inside" }, back, element("b", {}, label))] : []),
       element("div", { class: "head" }, phases, ...mode),
       element("div", { class: "controls" }, ...Object.values(buttons), slider, counter, speed, repeat, predict, ...full),
-      element("div", { class: "stage" }, graph, panel),
+      element("div", { class: "stage" }, graph, ...sides, panel),
     );
     setMode(false);
     return { begin, arrange, stop, onKey, onPageKey, open, go, place };
@@ -215,6 +220,60 @@
       return made;
     }
 
+    // ---- the tape, and JAX's programs beside it ----
+
+    function splitter() {
+      const made = element("button", { type: "button", "aria-pressed": false }, "Beside JAX's programs");
+      made.addEventListener("click", toggleSplit);
+      return element("div", { class: "modes split-mode" }, made);
+    }
+
+    function toggleSplit() {
+      splitting = !splitting;
+      player.classList.toggle("split", splitting);
+      player.querySelector(".split-mode button").setAttribute("aria-pressed", splitting);
+      arranged = "";
+      arrange();
+      refresh();
+    }
+
+    function tapeRows() {
+      const [start, ...forward] = data.frames.slice(0, turn);
+      const given = `given ${start.sources.map((index) => data.arrays[index].name).join(", ")}`;
+      const operations = forward.map(({ said, node }) => [said, said, node]);
+      return [[given, given, null], ...operations, [`target ${data.of}`, data.of, null]];
+    }
+
+    function listing(said, by, rows) {
+      const made = rows.map(([text, whole, node]) => {
+        const row = element("li", { title: whole }, element("code", {}, text));
+        row.addEventListener("click", () => {
+          const lit = frames.flatMap((frame, at) => (node !== null && frame.node === node ? [at] : []));
+          stop();
+          if (lit.length) show(lit.find((at) => at > current) ?? lit[0]);
+        });
+        return row;
+      });
+      const list = element("ol", {}, ...made);
+      const box = element("section", { class: "listing", "aria-label": said }, element("h3", {}, said, " ", element("code", {}, by)), list);
+      return { box, list, rows: made, nodes: rows.map(([, , node]) => node) };
+    }
+
+    /** Lights in each listing what belongs to this frame: forward the jaxpr and its linear part, backward that and its transposed. */
+    function lightRows(frame) {
+      const backward = isBackward();
+      const shown = backward ? [0, 2, 3] : [0, 1, 2];
+      listings.forEach(({ box, list, rows, nodes }, which) => {
+        const end = nodes.length - 1;
+        const first = frame.kind === "start" ? 0 : frame.kind === "seed" && which === 3 ? 0 : end;
+        const found = frame.node === undefined ? [first] : nodes.flatMap((node, i) => (node === frame.node ? [i] : []));
+        const lit = shown.includes(which) && (frame.kind !== "end" || which === 3 || which === 0) ? found : [];
+        rows.forEach((row, i) => row.classList.toggle("lit", lit.includes(i)));
+        box.classList.toggle("ahead", which === 3 && !backward);
+        if (splitting && lit.length) reveal(list, rows[lit[0]], rows[lit[lit.length - 1]], false);
+      });
+    }
+
     // ---- stepping ----
 
     function onKey(event) {
@@ -230,6 +289,8 @@
         toggleFull();
       } else if (event.key === "o") {
         open();
+      } else if (event.key === "j" && data.split) {
+        toggleSplit();
       } else if (event.key === "Escape" && depth) {
         within.leave();
       } else {
@@ -357,6 +418,7 @@
       const lit = rowsOf(frame);
       rows.forEach((row, i) => row.classList.toggle("lit", lit.includes(i)));
       if (lit.length) reveal(code, rows[lit[0]], rows[lit[lit.length - 1]], false);
+      lightRows(frame);
       light(frame);
     }
 
@@ -549,7 +611,7 @@
       }
       drawn.picture.setAttribute("width", (layout.size[0] + 12) * scale);
       drawn.picture.setAttribute("height", (layout.size[1] + 12) * scale);
-      reserve(isAcross && !page ? panel : narrow ? now : null);
+      reserve(page && !narrow ? null : isAcross && !splitting ? panel : narrow || splitting ? now : null);
       light(frames[current]);
     }
 

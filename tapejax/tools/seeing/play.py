@@ -32,6 +32,7 @@ from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, pic
 from .inside import opened
 from .listing import cut, name_of, options
 from .local import Local, Pass, local
+from .split import listed
 from .steps import Backward
 
 # In pixels, as play.css has them: a character of a label and of a value, what is left and right of them, a line of text.
@@ -179,6 +180,7 @@ class _Page:
             "code": self.code,
             "frames": frames,
             "forward_mode": self.forward_mode(),
+            "split": None if self.depth else self.split(),
             "scales": self.scales,
             "arrays": self.arrays,
             "values": self.values,
@@ -297,6 +299,15 @@ class _Page:
             summed = not found.matrix and found.value.shape != part.shape
             told |= {"by": self.value(cotangent), "matrix": found.matrix, "sum": summed}
         return told
+
+    def split(self) -> list[Json] | None:
+        """JAX's programs beside the tape; the rows of an equation have the node of the operation that it belongs to."""
+        found = listed(self.walk)
+        node_at = {position: self.number[id(node)] for node in self.operations for position in node.positions}
+        places = [node_at[position] for position in self.walk.positions()]
+        for program in found or ():
+            program["rows"] = [[text, whole, None if at is None else places[at]] for text, whole, at in program["rows"]]
+        return found
 
     def forward_mode(self) -> Json:
         """The tangents of the arrays, and the derivative of the target once more, from the gradient."""

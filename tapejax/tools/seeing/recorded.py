@@ -114,13 +114,9 @@ def call_name(code: CodeType) -> str:
 
 
 class Scope:
-    """The values of a function that is being written; `used` are those that lines before the ones written so far must make.
+    """The values of a function that is being written; `used` are those that lines before the ones written so far must make."""
 
-    A value that was not recorded to depend on what varies is constant in the function as a whole.
-    """
-
-    def __init__(self, varying: Set[int] = frozenset()) -> None:
-        self.varying = varying
+    def __init__(self) -> None:
         self.used: dict[int, Value] = {}
         self.keys: dict[int, Key] = {}
         self.constants: dict[int, tuple[Key, Value]] = {}
@@ -131,12 +127,22 @@ class Scope:
         self.used[id(x)] = x
         return self.keys.setdefault(id(x), new_key())
 
-    def constant(self, x: Value) -> Key:
-        return self.constants.setdefault(id(x), (new_key(), x))[0]
+    def other(self, x: Value, literal: Callable[[Value], str | None]) -> str:
+        """The code for a value that does not vary here."""
+        text = None if self.varying_around(x) else literal(x)
+        return self.constants.setdefault(id(x), (new_key(), x))[0] if text is None else text
 
-    def varies(self, x: Value) -> bool:
-        """Whether a value varies here, though it may be constant in a scope inside this one."""
-        return id(x) in self.varying
+    def varying_around(self, x: Value) -> bool:
+        """Whether a value varies in one of the scopes around this one."""
+        return any(id(x) in level for level in self.levels())
+
+    def levels(self) -> list[Set[int]]:
+        """What varies in each of the scopes around this one, by id."""
+        return []
+
+    def is_local(self, x: Value) -> bool:
+        """Whether a value is made in a function that a derivative is taken of, or is its parameter."""
+        return False
 
     def has_tree(self, arrays: Sequence[Value]) -> bool:
         """Whether these values are in trees here."""
@@ -156,21 +162,22 @@ class Within(Scope):
 
     Args:
       local: the values that it makes, and its parameters, by id.
+      varying: the values in it that vary in `parent`'s scope, by id.
     """
 
-    def __init__(self, parent: Scope, local: Set[int]):
-        super().__init__(local)
-        self.parent, self.local = parent, local
+    def __init__(self, parent: Scope, local: Set[int], varying: Set[int]):
+        super().__init__()
+        self.parent, self.local, self.varying = parent, local, varying
         self.tree: set[int] = set()  # the parameters that are in the tree that is the one parameter
 
-    def key(self, x: Value) -> Key:
-        return super().key(x) if id(x) in self.local else self.parent.key(x)
+    def other(self, x: Value, literal: Callable[[Value], str | None]) -> str:
+        return self.parent.key(x) if id(x) in self.varying else self.parent.other(x, literal)
 
-    def constant(self, x: Value) -> Key:
-        return self.parent.constant(x)
+    def levels(self) -> list[Set[int]]:
+        return [self.varying, *self.parent.levels()]
 
-    def varies(self, x: Value) -> bool:
-        return id(x) in self.local or self.parent.varies(x)
+    def is_local(self, x: Value) -> bool:
+        return id(x) in self.local
 
     def has_tree(self, arrays: Sequence[Value]) -> bool:
         if self.local.isdisjoint(map(id, arrays)):
@@ -189,8 +196,11 @@ class Inner(Scope):
         super().__init__()
         self.parent = parent
 
-    def varies(self, x: Value) -> bool:
-        return self.parent.varies(x)
+    def levels(self) -> list[Set[int]]:
+        return self.parent.levels()
+
+    def is_local(self, x: Value) -> bool:
+        return self.parent.is_local(x)
 
     def has_tree(self, arrays: Sequence[Value]) -> bool:
         return self.parent.has_tree(arrays)
@@ -282,10 +292,7 @@ class Writer:
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""
-        if active or scope.varies(x):
-            return scope.key(x)
-        text = self.literal(x)
-        return scope.constant(x) if text is None else text
+        return scope.key(x) if active else scope.other(x, self.literal)
 
     def _operation(self, line: Line, scope: Scope) -> list[Statement]:
         outs = [

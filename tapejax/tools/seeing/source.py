@@ -327,7 +327,7 @@ class Module:
         writer.called = parts.names
         varying = {id(values[slot]) for slot in program.sources if slot is not None}
         varying |= {id(line.outputs[j]) for line in lines for j in line.active_outs}
-        scope = recorded.Scope(varying)
+        scope = recorded.Scope()
         paths = parts.tree()
         writer.paths |= {id(x): path for x, path in zip(parts.held(), paths, strict=True) if path}
         writer.paths |= {id(each.array): (each.name, *each.path) for each in parts.arguments if each.path}

@@ -165,12 +165,21 @@ class Backward:
                 return [jnp.ones_like(leaf.array) for leaf in leaves]
         return structures.current.tangents(self.structure, given)
 
-    def tangents(self, directions: Sequence[Array]) -> dict[int, Array]:
-        """The tangents of the sources and of what is computed from them, by the id of the array: one forward sweep."""
-        given = [directions[i] for i in self.query.owners]
+    def active(self) -> dict[int, Array]:
+        """The arrays of the sources, and of what is computed from them, by slot."""
         arrays = {slot: x for slot, x in zip(self.program.sources, self.query.arrays, strict=True) if slot is not None}
         for (_, entry), step in zip(self._entries, self.program.steps, strict=True):
             arrays |= {step.outs[j]: entry.outputs[j] for j in step.active_outs}
+        return arrays
+
+    def positions(self) -> list[int]:
+        """The place on the tape of each step of the program."""
+        return [position for position, _ in self._entries]
+
+    def tangents(self, directions: Sequence[Array]) -> dict[int, Array]:
+        """The tangents of the sources and of what is computed from them, by the id of the array: one forward sweep."""
+        given = [directions[i] for i in self.query.owners]
+        arrays = self.active()
         with active.outside():
             found = derivatives.push(replace(self.program, targets=tuple(arrays)), self.values, given)
         return {id(x): t for x, t in zip(arrays.values(), found, strict=True) if t is not None}

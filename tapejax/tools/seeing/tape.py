@@ -353,7 +353,9 @@ class Seen(GradientTape):
         It shows the graph of `draw`, beside it the user's lines, and at each step of the backward pass what is added to the
         cotangent of which value, and why: the local derivative. *Forward mode* shows the tangents instead. A double-framed
         operation (a jitted function, a ``scan``, a ``cond``, an inner gradient) opens at a click. Buttons, a slider, the
-        arrow keys and a presenter's clicker step; *Predict* covers each result until one asks for it. The
+        arrow keys and a presenter's clicker step; *Predict* covers each result until one asks for it. *Beside JAX's
+        programs* sets three listings next to the tape, which step with it: the jaxpr, its linear part and the transposed of
+        that, from ``jax.make_jaxpr``, ``jax.linearize`` and ``jax.linear_transpose``. The
         address of the saved page has the step: ``tape.html#7`` leads to the seventh. Beyond 60 operations, neighbouring
         ones are one step. The page is one piece of HTML, which needs no server and no network; a notebook that is
         not trusted shows the picture of `draw`, for which Matplotlib is needed. The tape is not used up.

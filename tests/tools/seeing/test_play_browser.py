@@ -562,3 +562,64 @@ def test_a_drawing_follows_the_theme(visit, theme, dark):
     )
     shown = page.locator("img.tapejax").evaluate("image => getComputedStyle(image).filter")
     assert ("invert" in shown) == dark
+
+
+# ---- beside JAX's programs ------------------------------------------------------------------------------------------
+
+
+def lit(page):
+    """What is lit in each listing, by its title."""
+    boxes = page.locator(".listing").all()
+    return [box.locator(".lit").all_inner_texts() for box in boxes]
+
+
+def test_the_tape_and_jaxs_programs_step_together(visit):
+    page = visit(small()[0], width=1400, height=900)
+    assert page.locator(".sides").is_hidden()
+    page.get_by_role("button", name="Beside JAX's programs").click()
+    assert page.locator(".sides").is_visible() and page.locator(".graph").is_hidden()
+    titles = [box.get_attribute("aria-label") for box in page.locator(".listing").all()]
+    assert titles == ["the tape", "jaxpr, and what it keeps", "its linear part", "that transposed"]
+    assert lit(page) == [["given w"], ["λ w"], ["λ dw"], []]
+    page.keyboard.press("ArrowRight")
+    tape, jaxpr, linear, transposed = lit(page)
+    assert tape == ["h = matmul(x, w)"] and jaxpr == ["h = dot_general[…] x w"]
+    assert linear == ["dh = dot_general[…] x dw"] and transposed == []
+    page.get_by_role("button", name="Backward").click()
+    assert lit(page) == [["target y"], [], ["return dy"], ["λ ct_y"]]
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    tape, jaxpr, linear, transposed = lit(page)
+    assert tape == ["h = matmul(x, w)"] and jaxpr == [] and linear == ["dh = dot_general[…] x dw"]
+    assert "dot_general" in transposed[0] and transposed[-1].startswith("ct_w = ")
+    page.keyboard.press("End")
+    assert lit(page)[3] == ["return ct_w"] and "The gradient" in said(page)
+    page.locator(".listing").nth(1).locator("li", has_text="h = dot_general").click()
+    assert "h = matmul(x, w)" in said(page)
+    page.keyboard.press("j")
+    assert page.locator(".sides").is_hidden() and page.locator(".graph").is_visible()
+
+
+@pytest.mark.parametrize("width", [380, 800, 1400])
+def test_the_programs_fit_every_window(visit, width):
+    page = visit(lecture(), width=width, height=900)
+    page.keyboard.press("j")
+    for _ in range(place(page)[1]):
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for box in page.locator(".listing").all():
+            around, rows = box.bounding_box(), box.locator(".lit").all()
+            assert around["height"] > 60
+            if rows:
+                row = rows[0].bounding_box()
+                assert around["y"] <= row["y"] and row["y"] + row["height"] <= around["y"] + around["height"] + 1
+
+
+def test_a_page_without_programs_has_no_button(visit):
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = tf.round(x)
+    page = visit(tape.play(y, x))
+    assert page.get_by_role("button", name="Beside JAX's programs").count() == 0
+    page.keyboard.press("j")
+    assert page.locator(".split").count() == 0
