@@ -25,7 +25,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs import canonical, contents
-from ...jaxprs.custom_rules import RULES_IN_RULES
 from ...jaxprs.dependence import is_inexact, is_inexact_kind, is_key
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, Tracer, jaxpr_as_fun
@@ -61,6 +60,8 @@ from .spelling import (
 )
 from .tables import sections
 
+# How deep the rules of functions that rules call are written: each takes as long as all before it.
+MOST_RULES = 1
 _RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "scan", "while_loop", "while_rows", "flat", "scaled"}
 
 
@@ -528,7 +529,7 @@ class Code:
         """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
         key = canonical.key(closed), *map(canonical.key, rule)
         if key not in self._helper_of:
-            if self._rules_around == RULES_IN_RULES:  # each rule may have a rule of its own, without end
+            if self._rules_around == MOST_RULES:  # each rule may have a rule of its own, without end
                 raise Unspellable(wish)
             # before its rule is written, which may call the function
             self._helper_of[key] = name = self.scope.new(wish)
