@@ -71,7 +71,7 @@ class Function:
     statements: list[Statement]
     result: ast.expr
     wish: str = "f"
-    comments: list[str] = field(default_factory=list)
+    comment: str = ""
     defined: bool = False  # whether it is to have a name, though it could be a lambda
 
     def free(self) -> Counter[Key]:
@@ -176,7 +176,9 @@ def _moved(
     if keys_of(result)[out]:
         result = layout.replaced(result, {out: expression})
         if len(names.shown(result)) + len(INDENT * depth + "return ") > WIDTH:
-            return False
+            shown = layout.statement("return ", layout.parsed(names.shown(result)), INDENT * depth)
+            if not isinstance(result, (ast.Tuple, ast.List, ast.Dict)) or max(map(len, shown)) > WIDTH:
+                return False
     for i, changed in new:
         todo[i] = changed
     function.result = result
@@ -254,7 +256,7 @@ def _name_lambdas(expression: ast.expr, names: Names, reserved: set[str]) -> Non
 def body(function: Function, names: Names, indent: str) -> list[str]:
     """The text of what is in `function` but its result; all keys of it have names."""
     found = names.expressions()
-    text = [indent + line for line in function.comments]
+    text: list[str] = []
     for s in function.statements:
         if s.function is not None and text and text[-1]:
             text.append("")
@@ -267,7 +269,10 @@ def lines(function: Function, name: str, names: Names, indent: str = "") -> list
     inner = indent + INDENT
     result = layout.statement("return ", layout.replaced(function.result, names.expressions()), inner)
     parameters = [names.given[key] for key in function.parameters]
-    return layout.definition(name, parameters, [*body(function, names, inner), *result], indent)
+    first, *rest = layout.definition(name, parameters, [*body(function, names, inner), *result], indent)
+    if function.comment and len(first) + len(function.comment) + 2 <= WIDTH and first.endswith(":"):
+        return [f"{first}  {function.comment}", *rest]
+    return [first, *rest] if not function.comment else [f"{indent}{function.comment}", first, *rest]
 
 
 def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:

@@ -339,7 +339,7 @@ class Module:
         names = writer.names
         for i, key in scope.keys.items():
             if "[" not in parts.names.get(i, "["):  # no parts of containers
-                names.wishes[key] = identifier(parts.names[i])
+                names.wishes.setdefault(key, identifier(parts.names[i]))
         parameters, unpacking = self._sources(parts, scope)
         for key, x in scope.constants.values():
             names.meanings[key] = layout.parsed(
@@ -350,7 +350,7 @@ class Module:
         )
         if parts.arguments:  # another shape may need another program: a mean that is a division by a number is one
             types = ", ".join(f"{each.name}: {type_of(each.array)}" for each in parts.arguments if not each.path)
-            function.comments += [f"# for {types}"] if types else []
+            function.comment = f"# for {types}" if types else ""
         scopes.inline(function, names, values=not self.flat)
         name = name if name == "f" else self.scope.new(name)
         scopes.name_all(function, names, self.writer.reserved)
