@@ -73,7 +73,17 @@ MOST_ELEMENTS = 1 << 58
 # What runs as a loop in a compiled program: unoptimised it may take any number of times as long.
 LOOPS = ("while", "scan", "triangular_solve", "lu", "cholesky", "eigh", "svd", "qr", "householder_product", "sort")
 
-enabled = os.environ.get("TAPEJAX_COMPILE", "") != "always"
+
+def _on_trial(setting: str) -> bool:
+    """What the environment variable says: whether an operation is compiled only when that pays."""
+    if setting not in ("", "always"):
+        raise ValueError(
+            f"TAPEJAX_COMPILE is {setting!r}: set it to 'always', and each operation is compiled at its first run, or unset it"
+        )
+    return not setting
+
+
+enabled = _on_trial(os.environ.get("TAPEJAX_COMPILE", ""))
 _cheap_options: dict[str, Any] | None = CHEAP
 _ARRAYS = (jax.Array, np.ndarray, np.generic, int, float, complex)
 

@@ -102,3 +102,11 @@ def test_a_program_that_is_run_twice_gives_the_same_numbers():
         subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout for _ in "12"
     }
     assert len(runs) == 1
+
+
+def test_an_unknown_setting_is_an_error():
+    """It names the variable, what came, and what is allowed; nothing, and nothing between quotes, is no setting."""
+    assert trials._on_trial("") is True and trials._on_trial("always") is False
+    for unknown in ("alwyas", "Always", "1", " "):
+        with pytest.raises(ValueError, match=f"TAPEJAX_COMPILE is {unknown!r}: set it to 'always'.* or unset it"):
+            trials._on_trial(unknown)

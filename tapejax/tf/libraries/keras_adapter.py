@@ -71,6 +71,7 @@ def install(keras: types.ModuleType) -> None:
     keras.random.SeedGenerator.next = _as_one_step(keras.random.SeedGenerator.next)
     _take_tensors(keras.Layer, keras.Operation, backend)
     _take_gradients(BaseOptimizer, backend)
+    _take_tensors_in_functions()
     keras_control_flow.install(backend.core, _on_arrays)
     _take_datasets()
 
@@ -183,7 +184,7 @@ def called_by_user(depth: int) -> bool:
 
 def from_user(function: Any) -> bool:
     """Whether `function` is neither Keras's, JAX's nor ours."""
-    return not function.__module__.startswith(_INTERNAL)
+    return not (function.__module__ or "").startswith(_INTERNAL)  # code made by exec may have none
 
 
 def _called_by_keras() -> bool:
@@ -322,6 +323,45 @@ def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
     backend.compute_output_spec = functools.wraps(compute_output_spec)(infer)
     backend.set_keras_mask = functools.wraps(set_keras_mask)(lambda x, mask: set_keras_mask(x, arrays_in(mask)))
     Tensor._keras_mask = property(lambda self: answer(backend.get_keras_mask(self._array)))  # type: ignore[attr-defined]
+
+
+# Where users find functions of arrays. Keras calls them elsewhere.
+_FUNCTIONS = ("ops", "ops.image", "ops.linalg", "ops.nn", "ops.numpy", "random")
+
+
+def _take_tensors_in_functions() -> None:
+    taken: dict[Callable, Callable] = {}
+    for full in (f"{top}.{name}" for top in ("keras", "keras._tf_keras.keras") for name in _FUNCTIONS):
+        with contextlib.suppress(ImportError):  # not in every version
+            names = vars(importlib.import_module(full))
+            found = {name: fn for name, fn in names.items() if isinstance(fn, types.FunctionType)}
+            taken |= {fn: _on_values(fn) for fn in found.values() if fn not in taken}
+            names.update({name: taken[fn] for name, fn in found.items()})
+
+
+def _on_values(fn: Callable) -> Callable:
+    """`fn` of arrays, for tensors. In a `function` Python runs it where shapes depend on values, as it runs ours."""
+
+    @functools.wraps(fn)
+    def on_arrays(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*arrays_in(args), **arrays_in(kwargs))
+        except (TypeError, IndexError, AttributeError) as error:
+            if isinstance(error, _UNKNOWN) or any(words in str(error) for words in _OF_VALUES):
+                reading.require_python(f"keras.{fn.__name__}, whose shape depends on values,")
+            raise
+
+    return on_arrays
+
+
+_UNKNOWN = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+# What JAX says, too, of a traced array where a number is wanted; the last one in want of a better error.
+_OF_VALUES = ("sequences of concrete values", "parameters to jaxpr equations must have __hash__", "'_error_repr'")
 
 
 # Two sizes that a program does not have by itself.

@@ -11,6 +11,8 @@ where a program was stopped between them, the former one is found under the name
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import dataclasses
 import functools
 import json
@@ -18,6 +20,7 @@ import logging
 import os
 import shutil
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -288,7 +291,7 @@ def _read_arrays(path: Path, saved: dict[str, Json]) -> dict[str, np.ndarray]:
     ocp = _orbax()
     as_numpy = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in saved}
     try:
-        with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+        with _patient_loops(), ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
             values = ocp.args.PyTreeRestore(restore_args=as_numpy)
             arrays = checkpointer.restore(path, args=ocp.args.Composite(values=values))["values"]
     except Exception as error:  # any error of Orbax and TensorStore for missing or truncated files
@@ -298,6 +301,39 @@ def _read_arrays(path: Path, saved: dict[str, Json]) -> dict[str, np.ndarray]:
         if array is None or [list(array.shape), array.dtype.name] != [variable["shape"], variable["dtype"]]:
             raise FORMAT.damaged(path, f"{variable['key']} is missing, or not what was written")
     return arrays
+
+
+_reading = threading.Lock()
+
+
+@contextlib.contextmanager
+def _patient_loops() -> Iterator[None]:
+    """While it lasts, what comes to a new event loop after its end is left out, without a word.
+
+    Orbax reads arrays at the same time. When one cannot be read it closes its loop, and TensorStore's threads would print an
+    error for each of the others.
+    """
+
+    def patient_loop() -> asyncio.AbstractEventLoop:
+        loop: Any = make()
+        call = loop.call_soon_threadsafe
+
+        def call_if_open(*args: Any, **options: Any) -> Any:
+            try:
+                return call(*args, **options)
+            except RuntimeError:
+                if not loop.is_closed():
+                    raise
+
+        loop.call_soon_threadsafe = call_if_open
+        return loop
+
+    with _reading:
+        make, asyncio.new_event_loop = asyncio.new_event_loop, patient_loop
+        try:
+            yield
+        finally:
+            asyncio.new_event_loop = make
 
 
 # ---- restoring ------------------------------------------------------------------------------------------------------

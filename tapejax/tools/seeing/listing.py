@@ -102,6 +102,7 @@ class Names:
         self._given: dict[int, str] = {}
         self._stored: dict[int, str] = {}
         self._watches: dict[int, str] = {}
+        self._own: dict[int, str] = {}  # of variables
         self._watched = recording.watched.keys()
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
@@ -119,7 +120,9 @@ class Names:
             for variable, arrays in recording.variables.values():
                 leaf = leaf_of_quietly(variable)
                 held = () if leaf is None else (leaf.array,)
-                if known := next(filter(None, map(self.name, held)), None) or _own_name(variable):
+                if own := _own_name(variable):
+                    self._own |= {id(array): own for array in (*held, *arrays.values())}
+                if known := next(filter(None, map(self.name, held)), None) or own:
                     for array in (*held, *arrays.values()):
                         self._names.setdefault(id(array), known)
         self._count = 0
@@ -170,7 +173,8 @@ class Names:
 
     def only(self, values: Sequence[Value]) -> dict[int, str]:
         """What the user's code calls these values, by id."""
-        known = {**self._stored, **self._watches, **self._names}
+        own = {key: name for key, name in self._own.items() if "[" in self._names.get(key, "[")}
+        known = {**self._stored, **self._watches, **self._names, **own}
         return {id(x): known[id(x)] for x in values if id(x) in known}
 
     def unnamed(self, values: Sequence[Value]) -> dict[int, str]:

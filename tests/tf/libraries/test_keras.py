@@ -23,8 +23,8 @@ def run(*command, **environment):
 
 # What says `tf.keras`, and what says `import keras` where that runs on JAX; to import Keras takes seconds.
 PROCESSES = {
-    "tapejax.keras": (["checks", "layers", "optimizers", "tensors"], {}),
-    "keras": (["checkpoints", "functions", "plain", "recomputed", "threads"], {"KERAS_BACKEND": "jax"}),
+    "tapejax.keras": (["arguments", "checks", "layers", "optimizers", "tensors"], {}),
+    "keras": (["arguments", "checkpoints", "functions", "plain", "recomputed", "threads"], {"KERAS_BACKEND": "jax"}),
 }
 
 

@@ -260,3 +260,5 @@ def test_metadata_are_clean(path):
     assert set(notebook.metadata.get("language_info", {})) <= {"name"}
     # "jupyter" folds code away, "slideshow" and the tag "drawing" are for slides, the tag "checks" keeps a cell from the site
     assert not [cell.metadata for cell in notebook.cells if set(cell.metadata) - {"tags", "jupyter", "slideshow"}]
+    drawing = [cell for cell in notebook.cells if "drawing" in cell.metadata.get("tags", [])]
+    assert all(cell.metadata.get("jupyter", {}).get("source_hidden") for cell in drawing)  # folded away in Jupyter

@@ -69,7 +69,8 @@ def test_by_name_and_in_order():
     function = tape.as_function(loss, sources, arguments)
     values = {name: v for name, v in arguments.items() if name != "rate"}
     np.testing.assert_allclose(function(sources, rate=1, **values), loss.numpy() * 10, rtol=1e-5)
-    assert "def f(params, x, y, rate, key):\n    # for x: float32[2,3], y: int32[2], rate: float32" in function.code
+    assert "# for x: float32[2,3], y: int32[2], rate: float32" in function.code
+    assert "\ndef f(params, x, y, rate, key):\n" in function.code
     x, w = arguments["x"], sources["w"]
     single = tape.as_function(loss, w, [x])
     assert "def f(w, x):" in single.code

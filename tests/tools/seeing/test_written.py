@@ -1,0 +1,434 @@
+"""Programs with derivatives in their tapes, printed as a person writes them: the text, its length, and its numbers."""
+
+import inspect
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tapejax as tf
+
+LONGER = 1.3  # a printed text may have so many times the lines of the one by hand
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng([seed, *shape]).normal(size=shape).astype(np.float32)
+
+
+# ---- a physics-informed network ----
+
+
+def record_pinn(flat=False):
+    w1, w2 = tf.Variable(normal(1, 8), name="w1"), tf.Variable(normal(8, 1), name="w2")
+    x = tf.constant([[0.1], [0.5], [0.9]])
+
+    def net(x):
+        return tf.tanh(x @ w1) @ w2
+
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                u = net(x)
+            u_x = first.gradient(u, x)
+        u_xx = second.gradient(u_x, x)
+        loss = tf.reduce_mean((u_xx + u) ** 2)
+    return outer.as_function(loss, [w1, w2], {"x": x}, flat), [w1, w2], {"x": x}
+
+
+def write_pinn():
+    def net(x, w1, w2):
+        return jnp.tanh(x @ w1) @ w2
+
+    def f(sources, x):
+        w1, w2 = sources
+        u = net(x, w1, w2)
+
+        def u_x(x):
+            return jax.grad(lambda x: jnp.sum(net(x, w1, w2)))(x)
+
+        u_xx = jax.grad(lambda x: jnp.sum(u_x(x)))(x)
+        return jnp.mean((u_xx + u) ** 2)
+
+    return f
+
+
+PINN = """\
+def net(x, w1, w2):
+    return jnp.tanh(x @ w1) @ w2
+
+
+def f(sources, x):  # for x: float32[3,1]
+    w1, w2 = sources
+    u = net(x, w1, w2)
+
+    def u_x(x):
+        return jax.grad(lambda x: jnp.sum(net(x, w1, w2)))(x)
+
+    u_xx = jax.grad(lambda x: jnp.sum(u_x(x)))(x)
+    loss = jnp.mean((u_xx + u) ** 2)
+    return loss
+"""
+
+# ---- the penalty of a Wasserstein GAN ----
+
+
+def record_penalty(flat=False):
+    w1, w2 = tf.Variable(normal(2, 8), name="w1"), tf.Variable(normal(8, 1), name="w2")
+    real, fake, eps = (tf.constant(x) for x in (normal(4, 2), normal(4, 2, seed=1), normal(4, 1) ** 2))
+
+    def critic(x):
+        hidden = tf.nn.leaky_relu(x @ w1)
+        return hidden @ w2
+
+    with tf.GradientTape() as tape:
+        mixed = eps * real + (1.0 - eps) * fake
+        with tf.GradientTape() as inner:
+            inner.watch(mixed)
+            score = critic(mixed)
+        slope = inner.gradient(score, mixed)
+        norm = tf.sqrt(tf.reduce_sum(slope**2, axis=1))
+        penalty = tf.reduce_mean((norm - 1.0) ** 2)
+        loss = tf.reduce_mean(critic(fake)) - tf.reduce_mean(critic(real)) + 10.0 * penalty
+    return (
+        tape.as_function(loss, [w1, w2], {"real": real, "fake": fake, "eps": eps}, flat),
+        [w1, w2],
+        {"real": real, "fake": fake, "eps": eps},
+    )
+
+
+def write_penalty():
+    def critic(x, w1, w2):
+        hidden = jax.nn.leaky_relu(x @ w1, 0.2)
+        return hidden @ w2
+
+    def f(sources, real, fake, eps):
+        w1, w2 = sources
+        mixed = eps * real + (1.0 - eps) * fake
+        slope = jax.grad(lambda x: jnp.sum(critic(x, w1, w2)))(mixed)
+        norm = jnp.sqrt(jnp.sum(slope**2, axis=1))
+        penalty = jnp.mean((norm - 1.0) ** 2)
+        return jnp.mean(critic(fake, w1, w2)) - jnp.mean(critic(real, w1, w2)) + 10.0 * penalty
+
+    return f
+
+
+PENALTY = """\
+def critic(x, w1, w2):
+    hidden = jax.nn.leaky_relu(x @ w1, 0.2)
+    return hidden @ w2
+
+
+# for real: float32[4,2], fake: float32[4,2], eps: float32[4,1]
+def f(sources, real, fake, eps):
+    w1, w2 = sources
+    mixed = eps * real + (1.0 - eps) * fake
+    slope = jax.grad(lambda mixed: jnp.sum(critic(mixed, w1, w2)))(mixed)
+    norm = jnp.sqrt(jnp.sum(slope**2, axis=1))
+    penalty = jnp.mean((norm - 1.0) ** 2)
+    t0 = 10.0 * penalty
+    loss = jnp.mean(critic(fake, w1, w2)) - jnp.mean(critic(real, w1, w2)) + t0
+    return loss
+"""
+
+# ---- the inner step of MAML ----
+
+
+def record_maml(flat=False):
+    w, b = tf.Variable(normal(2, 1), name="w"), tf.Variable(normal(1), name="b")
+    xs, ys, xq, yq = (tf.constant(normal(5, n, seed=i)) for i, n in enumerate((2, 1, 2, 1)))
+
+    def model(x, w, b):
+        return tf.tanh(x @ w + b)
+
+    def loss_fn(x, y, w, b):
+        return tf.reduce_mean((model(x, w, b) - y) ** 2)
+
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            loss = loss_fn(xs, ys, w, b)
+        dw, db = inner.gradient(loss, [w, b])
+        query = loss_fn(xq, yq, w - 0.1 * dw, b - 0.1 * db)
+    return (
+        outer.as_function(query, [w, b], {"xs": xs, "ys": ys, "xq": xq, "yq": yq}, flat),
+        [w, b],
+        {"xs": xs, "ys": ys, "xq": xq, "yq": yq},
+    )
+
+
+def write_maml():
+    def model(x, w, b):
+        return jnp.tanh(x @ w + b)
+
+    def loss_fn(x, y, w, b):
+        return jnp.mean((model(x, w, b) - y) ** 2)
+
+    def f(sources, xs, ys, xq, yq):
+        w, b = sources
+        dw, db = jax.grad(lambda w, b: loss_fn(xs, ys, w, b), argnums=(0, 1))(w, b)
+        return loss_fn(xq, yq, w - 0.1 * dw, b - 0.1 * db)
+
+    return f
+
+
+MAML = """\
+def model(x, w, b):
+    return jnp.tanh(x @ w + b)
+
+
+def loss_fn(x, y, w, b):
+    return jnp.mean((model(x, w, b) - y) ** 2)
+
+
+# for xs: float32[5,2], ys: float32[5,1], xq: float32[5,2], yq: float32[5,1]
+def f(sources, xs, ys, xq, yq):
+    w, b = sources
+    dw, db = jax.grad(lambda w, b: loss_fn(xs, ys, w, b), argnums=(0, 1))(w, b)
+    query = loss_fn(xq, yq, w - 0.1 * dw, b - 0.1 * db)
+    return query
+"""
+
+# ---- a product of a Hessian with a vector ----
+
+
+def record_product(flat=False):
+    x, v = tf.constant([1.0, 2.0, 3.0]), tf.constant([1.0, 0.0, -1.0])
+
+    def energy(x):
+        return tf.reduce_sum(tf.sin(x) * x**2)
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with tf.autodiff.ForwardAccumulator(x, v) as accumulator:
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                e = energy(x)
+            gradient = inner.gradient(e, x)
+        product = accumulator.jvp(gradient)
+    return tape.as_function(product, x, {"v": v}, flat), x, {"v": v}
+
+
+def write_product():
+    def energy(x):
+        return jnp.sum(jnp.sin(x) * x**2)
+
+    def f(x, v):
+        return jax.jvp(jax.grad(energy), (x,), (v,))[1]
+
+    return f
+
+
+PRODUCT = """\
+def energy(x):
+    return jnp.sum(jnp.sin(x) * x**2)
+
+
+def f(x, v):  # for v: float32[3]
+    product = jax.jvp(jax.grad(energy), (x,), (v,))[1]
+    return product
+"""
+
+
+def record_product_by_tapes(flat=False):
+    x, v = tf.constant([1.0, 2.0, 3.0]), tf.constant([1.0, 0.0, -1.0])
+
+    def energy(x):
+        return tf.reduce_sum(tf.sin(x) * x**2)
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                e = energy(x)
+            gradient = inner.gradient(e, x)
+        product = outer.gradient(gradient, x, output_gradients=v)
+    return tape.as_function(product, x, {"v": v}, flat), x, {"v": v}
+
+
+BY_TAPES = PRODUCT.replace(
+    "jax.jvp(jax.grad(energy), (x,), (v,))[1]", "jax.grad(lambda x: jnp.vdot(jax.grad(energy)(x), v))(x)"
+)
+
+# ---- integrated gradients ----
+
+
+def record_attributions(flat=False):
+    image, base = tf.constant(normal(1, 4)), tf.constant(normal(1, 4, seed=1))
+    w = tf.constant(normal(4, 1, seed=2))
+    alphas = tf.constant(np.linspace(0, 1, 6, dtype=np.float32)[:, None])
+
+    def model(x):
+        return tf.sigmoid(tf.tanh(x) @ w)
+
+    with tf.GradientTape() as around:
+        around.watch(image)
+        path = base + alphas * (image - base)
+        with tf.GradientTape() as tape:
+            tape.watch(path)
+            probability = model(path)
+        gradients = tape.gradient(probability, path)
+        average = tf.reduce_mean((gradients[:-1] + gradients[1:]) / 2.0, axis=0)
+        attributions = (image - base) * average
+    return (
+        around.as_function(attributions, image, {"base": base, "alphas": alphas, "w": w}, flat),
+        image,
+        {"base": base, "alphas": alphas, "w": w},
+    )
+
+
+def write_attributions():
+    def model(x, w):
+        return jax.nn.sigmoid(jnp.tanh(x) @ w)
+
+    def f(image, base, alphas, w):
+        path = base + alphas * (image - base)
+        gradients = jax.grad(lambda x: jnp.sum(model(x, w)))(path)
+        average = jnp.mean((gradients[:-1] + gradients[1:]) / 2.0, axis=0)
+        return (image - base) * average
+
+    return f
+
+
+ATTRIBUTIONS = """\
+def model(x, w):
+    return jax.nn.sigmoid(jnp.tanh(x) @ w)
+
+
+# for base: float32[1,4], alphas: float32[6,1], w: float32[4,1]
+def f(image, base, alphas, w):
+    path = base + alphas * (image - base)
+    gradients = jax.grad(lambda path: jnp.sum(model(path, w)))(path)
+    average = jnp.mean((gradients[:5] + gradients[1:]) / 2.0, axis=0)
+    attributions = (image - base) * average
+    return attributions
+"""
+
+# ---- a two-layer network with its update ----
+
+
+def record_update(flat=False):
+    params = {
+        "w1": tf.Variable(normal(3, 8)),
+        "b1": tf.Variable(normal(8)),
+        "w2": tf.Variable(normal(8, 1)),
+        "b2": tf.Variable(normal(1)),
+    }
+    x, y = tf.constant(normal(5, 3)), tf.constant(normal(5, 1))
+
+    def mlp(x):
+        hidden = tf.nn.relu(x @ params["w1"] + params["b1"])
+        return hidden @ params["w2"] + params["b2"]
+
+    with tf.GradientTape() as around:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((mlp(x) - y) ** 2)
+        grads = tape.gradient(loss, params)
+        updated = {name: params[name] - 0.1 * grads[name] for name in params}
+    return around.as_function((loss, updated), params, {"x": x, "y": y}, flat), params, {"x": x, "y": y}
+
+
+def write_update():
+    def mlp(params, x):
+        hidden = jax.nn.relu(x @ params["w1"] + params["b1"])
+        return hidden @ params["w2"] + params["b2"]
+
+    def f(params, x, y):
+        loss, grads = jax.value_and_grad(lambda params: jnp.mean((mlp(params, x) - y) ** 2))(params)
+        return (
+            loss,
+            {
+                "w1": params["w1"] - 0.1 * grads["w1"],
+                "b1": params["b1"] - 0.1 * grads["b1"],
+                "w2": params["w2"] - 0.1 * grads["w2"],
+                "b2": params["b2"] - 0.1 * grads["b2"],
+            },
+        )
+
+    return f
+
+
+UPDATE = """\
+def mlp(params, x):
+    hidden = jax.nn.relu(x @ params["w1"] + params["b1"])
+    return hidden @ params["w2"] + params["b2"]
+
+
+def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
+    def loss_fn(params):
+        return jnp.mean((mlp(params, x) - y) ** 2)
+
+    loss, grads = jax.value_and_grad(loss_fn)(params)
+    return (
+        loss,
+        {
+            "w1": params["w1"] - 0.1 * grads["w1"],
+            "b1": params["b1"] - 0.1 * grads["b1"],
+            "w2": params["w2"] - 0.1 * grads["w2"],
+            "b2": params["b2"] - 0.1 * grads["b2"],
+        },
+    )
+"""
+
+PROGRAMS = {
+    "a physics-informed network": (record_pinn, write_pinn, PINN),
+    "the penalty of a GAN": (record_penalty, write_penalty, PENALTY),
+    "an inner step of MAML": (record_maml, write_maml, MAML),
+    "a Hessian with a vector": (record_product, write_product, PRODUCT),
+    "a Hessian with a vector, by tapes": (record_product_by_tapes, write_product, BY_TAPES),
+    "integrated gradients": (record_attributions, write_attributions, ATTRIBUTIONS),
+    "a network and its update": (record_update, write_update, UPDATE),
+}
+
+
+def array(x):
+    return jnp.asarray(x.numpy())
+
+
+def total(f):
+    return lambda *args: sum(jnp.sum(jnp.sin(y)) for y in jax.tree.leaves(f(*args)))
+
+
+def pasted(function):
+    space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(compile(function.code, "<pasted>", "exec"), space)
+    return space["f"]
+
+
+def is_variable(x):
+    return isinstance(x, (tf.Variable, tf.Tensor))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("times", [1, 3], ids=["at first", "compiled"])
+def test_what_is_printed_is_what_a_person_writes(name, times):
+    record, write, text = PROGRAMS[name]
+    for _ in range(times):
+        function, sources, arguments = record()
+    assert function.code == text
+    by_hand = inspect.getsource(write).splitlines()[1:-1]
+    printed = [line for line in function.code.splitlines() if line]
+    assert len(printed) <= LONGER * len([line for line in by_hand if line.strip()])
+    args = [jax.tree.map(array, sources, is_leaf=is_variable), *map(array, arguments.values())]
+    wanted, found = (jax.value_and_grad(total(f))(*args) for f in (write(), pasted(function)))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, wanted)
+    replayed = jax.value_and_grad(total(function))(*args)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, replayed)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_formatter_leaves_it_as_it_is(name):
+    ruff = shutil.which("ruff", path=str(Path(sys.executable).parent)) or shutil.which("ruff")
+    if ruff is None:
+        pytest.skip("ruff is not installed")
+    for flat in (False, True):
+        code = PROGRAMS[name][0](flat)[0].code
+        command = [ruff, "format", "--isolated", "--diff", "-"]
+        assert subprocess.run(command, input=code, capture_output=True, text=True, check=False).stdout == "", code
