@@ -46,13 +46,14 @@ def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
     found: list[Place] = []
     while frame is not None:
         code = frame.f_code
-        if not serves(code.co_filename):
+        whose = _whose(code.co_filename)
+        if whose == "user":
             place = code, frame.f_lasti
             if id(frame) == block:
                 return (where or place, (place, *found[::-1])) if found else (place, ())
             where = where or place
             found.append(place)
-        elif not code.co_filename.startswith(_OWN):
+        elif whose == "library":
             found.append((code, frame.f_lasti))
         frame = frame.f_back
     return where, tuple(found[::-1])
@@ -78,6 +79,11 @@ def levels_to_user() -> int:
 def serves(file: str) -> bool:
     """Whether `file` is a library's, Python's or tapejax's, so that no line of it counts as the user's."""
     return is_library(file, list(folders()))
+
+
+@functools.cache
+def _whose(file: str) -> str:
+    return "user" if not serves(file) else "own" if file.startswith(_OWN) else "library"
 
 
 class Line(NamedTuple):
@@ -123,6 +129,7 @@ def forget_lines() -> None:
     """Forgets the lines that were looked up, and whose code the files are."""
     _line.cache_clear()
     serves.cache_clear()
+    _whose.cache_clear()
 
 
 # ---- whose code a file is ----------------------------------------------------------------------------------------------

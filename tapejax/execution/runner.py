@@ -32,8 +32,8 @@ class Fast(runner.Runner):
                 break
         else:
             return ready(*inputs)
-        if type(trace_reference.value) is EvalTrace and not isinstance(op, PythonOp):
-            arrays = trial.as_arrays(inputs)
+        if op.call is None and type(trace_reference.value) is EvalTrace:
+            arrays = trial.as_arrays(inputs)  # what a compiled function makes of numbers
             if arrays is not None:  # an output may be one of them, which are kept for other calls
                 return active.distinct(ready(*arrays), arrays)
         return ready(*inputs)

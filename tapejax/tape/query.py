@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -14,10 +15,10 @@ import jax.numpy as jnp
 
 from ..jaxprs.cache import Cache
 from ..jaxprs.dependence import SCALARS, kind_of
-from ..jaxprs.fence import current_trace, trace_context, under
+from ..jaxprs.fence import ConcreteArray, current_trace, trace_context, under
 from ..jaxprs.types import Value
 from . import slicing
-from .operation import PythonOp, apply
+from .operation import Op, PythonOp, apply
 from .recording import Recording, is_deleted
 from .rules import depends_on_rules
 
@@ -116,35 +117,37 @@ class Query:
 
     def _number(self) -> tuple[slicing.NumberedRecording, list[Value]]:
         """The recording as data, with the targets and sources in it; and the value of each number."""
-        numbers: dict[int, int] = {}
-        values: list[Any] = []
-
-        def number(x: Value) -> int:
-            key = id(x)
-            found = numbers.get(key)
-            if found is None or type(x) in SCALARS:  # the identity of a Python number means nothing
-                found = numbers[key] = len(values)
-                values.append(x)
-            return found
-
-        known = numbers.get
-        entries = []
-        for op, inputs, outputs, _, _, _ in self.entries:  # for each value `number`, inlined for speed
-            slots = []
-            for x in (*inputs, *outputs):
-                slot = known(id(x))
-                if slot is None or type(x) in SCALARS:
-                    slot = numbers[id(x)] = len(values)
-                    values.append(x)
-                slots.append(slot)
-            count = len(inputs)
-            entries.append((op.canonicalised(), tuple(slots[:count]), tuple(slots[count:])))
-        ends, starts = tuple(map(number, self.targets)), tuple(map(number, self.arrays))
-        watched = [(0, number(x)) for x in self._watched]
+        flat: list[Any] = []
+        for entry in self.entries:
+            flat += entry[1]
+            flat += entry[2]
+        flat += self.targets
+        flat += self.arrays
+        flat += self._watched
+        # In calls of C where there is one value or a thousand. A value's number counts the values that came first before it.
+        ids = list(map(id, flat))
+        if not SCALARS.isdisjoint(
+            map(type, flat)
+        ):  # the identity of a Python number means nothing: each is a value of its own
+            ids = [~i if type(x) in SCALARS else ids[i] for i, x in enumerate(flat)]
+        value_of = dict(zip(ids, flat, strict=True))
+        numbers = dict(zip(value_of, range(len(value_of)), strict=True))
+        values = list(value_of.values())
+        slots = tuple(map(numbers.__getitem__, ids))
+        entries, at = [], 0
+        for entry in self.entries:
+            op = entry[0]
+            middle = at + len(entry[1])
+            end = middle + len(entry[2])
+            entries.append((op if type(op) is Op else op.canonicalised(), slots[at:middle], slots[middle:end]))
+            at = end
+        starting = at + len(self.targets)
+        ends, starts = slots[at:starting], slots[starting : starting + len(self.arrays)]
+        watched = [(0, slot) for slot in slots[starting + len(self.arrays) :]]
         watched += [(begin, numbers[key]) for key, (_, begin) in self.recording.watched.items() if key in numbers]
         later = {slot for begin, slot in watched if begin}
         late = tuple([slot for slot, held in zip(starts, self._held, strict=True) if slot in later and not held])
-        kinds = tuple(map(kind_of, values))
+        kinds = tuple(map(_aval if _ARRAYS.issuperset(map(type, values)) else kind_of, values))
         return slicing.NumberedRecording(
             tuple(entries), kinds, tuple(watched), late, ends, starts, self.include_nondifferentiable, trace_context()
         ), values
@@ -192,6 +195,9 @@ class Query:
                 found[i] = x if found[i] is None else apply(jnp.add, found[i], x)
         return found
 
+
+_aval = operator.attrgetter("aval")  # `kind_of` an array
+_ARRAYS = frozenset((ConcreteArray,))
 
 _programs: Cache[tuple[slicing.Program, tuple[int, ...]]] = Cache(512)
 depends_on_rules(_programs, lambda numbered: [op for op, _, _ in numbered.entries])

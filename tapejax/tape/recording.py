@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import jax
 
 from ..jaxprs.cache import on_clear
-from ..jaxprs.fence import Tracer
+from ..jaxprs.fence import ConcreteArray, Tracer
 from ..jaxprs.types import Value, Where
 from ..places import Line, Place, caller, forget_lines, line_of
 
@@ -32,6 +32,8 @@ def type_of(x: Value) -> str:
 
 def is_deleted(x: Value) -> bool:
     """Whether `x` was deleted, most likely by donation. Tracers and NumPy's numbers cannot be."""
+    if type(x) is ConcreteArray:
+        return bool(x.is_deleted())
     return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
 
 

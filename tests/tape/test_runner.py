@@ -9,7 +9,7 @@ from taping import X
 import tapejax as tf
 from tapejax.jaxprs.fence import current_trace
 from tapejax.tape import active, dispatch, primitives, runner
-from tapejax.tape.operation import Op, by_operations
+from tapejax.tape.operation import Op, by_operations, op_of
 from tapejax.tape.primitives import Recognition, TracedCall
 from tapejax.tape.recording import Recording
 from tapejax.tape.runner import Runner
@@ -150,3 +150,13 @@ def test_where_a_runner_fails_nothing_is_noted_and_the_trace_is_as_before(names)
     finally:
         runner.use(working)
     assert not recording.entries and current_trace() is before
+
+
+def test_numbers_are_arrays_to_what_is_compiled_and_numbers_to_what_runs_as_it_says_itself():
+    kinds, compiled = [], []
+    itself = Op("f", jnp.sin, lambda x: kinds.append(type(x)) or x)
+    for _ in range(4):  # what comes back is kept as an array
+        compiled.append(dispatch.run(op_of(jnp.positive, {}), (1.5,)))
+        assert dispatch.run(itself, (1.5,)) == 1.5
+    assert kinds == [float] * 4 and all(isinstance(x, jax.Array) for x in compiled)
+    assert len({id(x) for x in compiled}) == 4  # no output is the array that was kept

@@ -16,7 +16,7 @@ from ...jaxprs.dependence import is_inexact
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Pytree
 from ...tape import active, structures
-from ...tape.recording import is_deleted
+from ...tape.recording import is_deleted, new_tuple
 from ...tape.structures import Leaf
 from . import nest, reading
 from .errors import InvalidArgumentError
@@ -47,8 +47,11 @@ def _holds_array(variable: object) -> bool:
 
 def leaf_of(value: TensorLike) -> Leaf | None:
     """`value` as a leaf, or None if it is neither a tensor, an array nor a variable."""
-    if isinstance(value, Tensor):
-        return Leaf(value, value._array, Tensor)
+    kind = type(value)  # the usual kinds first: `isinstance` of a `jax.Array` takes long for what is none
+    if kind is Variable:
+        return new_tuple(Leaf, (value, reading.held(value), Tensor, value, False))
+    if kind is Tensor or isinstance(value, Tensor):
+        return new_tuple(Leaf, (value, value._array, Tensor, None, False))
     if isinstance(value, jax.Array):
         return Leaf(value, value, _same)
     if isinstance(value, Variable):

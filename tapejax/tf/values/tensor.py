@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...execution.trial import Trial, with_errors
-from ...jaxprs.fence import ConcreteArray, Tracer, made_at, refuse_type
+from ...jaxprs.fence import ConcreteArray, Tracer, current_trace, made_at, refuse_type
 from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation, runner
 from ...tape.operation import Op, op_of
@@ -870,7 +870,7 @@ def _read_value(x):
 # A copy that is no longer weakly typed: a variable's dtype is its own.
 _copy = Trial(lambda x: jnp.array(x, dtype=x.dtype, copy=True))
 _columns = Trial(lambda indices: tuple(jnp.moveaxis(indices, -1, 0)))
-_updates = {name: Trial(fn) for name, fn in (("add", jnp.add), ("subtract", jnp.subtract))}
+_updates = {"add": op_of(jnp.add, {}), "subtract": op_of(jnp.subtract, {})}
 
 
 _creations = itertools.count()
@@ -995,7 +995,7 @@ class Variable(_Value):
         if array.shape != held.shape:
             shapes = f"has shape {held.shape}: it cannot be updated by a value of shape {array.shape}"
             raise InvalidArgumentError(f"Variable {self.name!r} {shapes}")
-        return self._change(lambda held: _updates[name](held, array), array, read_value)
+        return self._change(lambda held: runner.current.run(_updates[name], (held, array)), array, read_value)
 
     def _change(
         self, change: Callable[[Array], Array], by: Array | None = None, read_value: bool = False
@@ -1009,6 +1009,13 @@ class Variable(_Value):
 
     def _exchange(self, change: Callable[[Array], Array], by: Array | None) -> bool:
         held = reading.held(self)
+        if reading.plain(current_trace()) and reading.capturing.used is None:  # what is below, where nobody has to know
+            new = change(held)
+            with reading.tracing:
+                unchanged = self._array is held
+                if unchanged:
+                    self._array = new
+            return unchanged
         with active.outside():
             new = change(held)
         with reading.tracing:
