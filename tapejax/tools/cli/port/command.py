@@ -1,4 +1,4 @@
-"""The command: the program is run and observed, written in JAX, run again, and compared."""
+"""The command: the program is run and observed, its step is written in JAX, run on the recorded batches, and compared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def port(
     steps: int | None = None,
     tolerance: float = TOLERANCE,
 ) -> int:
-    """Writes ``out``, a JAX program for ``program``, with its arrays in an ``.npz`` beside it; runs both and compares.
+    """Writes ``out``, the step of ``program`` in JAX, with its arrays in an ``.npz`` beside it; runs both and compares.
 
     Args:
       program: the file; it runs as `run` runs it.

@@ -433,7 +433,8 @@ def _laid_out(lines: Sequence[str], indent: str = "") -> Iterator[str]:
     """Assignments and `return`s in the width of printed code."""
     for line in lines:
         node = ast.parse(line).body[0]
-        if isinstance(node, (ast.Assign, ast.Return)) and node.value is not None:
+        plain = len(indent + line) <= layout.WIDTH and "'" not in line
+        if not plain and isinstance(node, (ast.Assign, ast.Return)) and node.value is not None:
             yield from layout.statement(line[: node.value.col_offset], node.value, indent)
         else:
             yield indent + line

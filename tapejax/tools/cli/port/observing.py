@@ -17,9 +17,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from ....execution import schedule
 from ....jaxprs.types import Value
-from ....tape import active as recordings
 from ....tape.active import copied, outside
 from ....tape.gradient_tape import GradientTape
 from ....tape.recording import Recording
@@ -147,7 +145,6 @@ class Observer:
             self.patch(GradientTape, "gradient", self._gradient)
             self.patch(Variable, "_change", self._change)
             self.patch(Variable, "assign", self._assign)
-            self.patch(schedule, "_worth_compiling", self._worth_compiling)
             try:
                 yield
             finally:
@@ -247,10 +244,6 @@ class Observer:
                 self.owners.pop(key, None)
 
     # -- hooks
-
-    def _worth_compiling(self, original: Callable, *args: Any) -> bool:
-        # A gradient inside a block is a part of it: step by step, it is the same operations whenever it is taken.
-        return not (self.active and recordings.eager()) and original(*args)
 
     def _enter(self, original: Callable, tape: GradientTape) -> GradientTape:
         self._patch_keras()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,12 @@ from .observing import Applied, Assigned, Block, Carried, Gradient, Observer, St
 from .pieces import BETWEEN, Kind, Label, Piece, Refused, merge, piece_of, where
 
 KINDS = 4  # of steps, at one place: batches of different sizes, say
+
+
+def _in_blocks(step: Step) -> Iterator[Assigned]:
+    """What a step assigns that was computed in a tape's block."""
+    made = {id(x) for each in step.gradients for entry in each.recording.entries for x in entry.outputs}
+    return (each for each in step.events if id(each.value) in made)
 
 
 class Steps:
@@ -47,7 +53,8 @@ class Steps:
         self.trained = {id(v) for step in observer.steps for each in step.applied for v in each.variables}
         sources = {id(v) for step in observer.steps for each in step.gradients for v in each.variables}
         self.trained |= sources & {key for step in observer.steps for key in self.assigned(step)}
-        self.state = set[int]()
+        # what a block itself assigns, as averages; and of the rest
+        self.state = {id(each.variable) for step in observer.steps for each in _in_blocks(step)} - self.trained
         # what is assigned counts if a loss or an update reads it: found by looking until nothing new turns up
         while True:
             before = len(self.state)
@@ -165,7 +172,7 @@ class Steps:
         return {self.name(each.variable): each.value for each in assigned if block_of(each.value) is gradient}
 
     def _loss(self, step: Step, gradient: Gradient, known: dict, name: str) -> Piece:
-        recording = gradient.recording
+        recording = gradient.recording = gradient.recording.folded()
         own = dict(known)
         for variable, read in recording.variables.values():
             arrays = list(read.values())
