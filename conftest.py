@@ -262,6 +262,7 @@ NOT_UNDER = {
             )),
             *(f"test_fence.py::{name}" for name in (
                 "test_the_trace_is_part_of_the_key_of_compiled_functions", "test_the_trace_that_stages[jit]",
+                "test_the_users_function_in_a_custom_vjp_call", "test_a_tracer_knows_the_line_that_made_it",
                 "test_the_trace_of_a_loop_body_stages", "test_what_a_jit_says_of_itself",
                 "test_what_a_scan_says_of_its_operands", "test_what_is_put_right_exists_and_is_asked_for",
                 "test_the_answer_that_flax_asks_for_is_public", "test_what_jax_makes_of_a_number",
@@ -285,6 +286,9 @@ NOT_UNDER = {
                 "test_without_a_gradient[by_while_loop]", "test_a_mesh_set_inside",
                 "test_a_program_that_asks_the_host_is_not_run_again_for_its_gradient",
             )),
+        ],
+        "a rule runs as Python where it is not traced, and prints again": [
+            "test_prints.py::test_printed_once[custom_jvp in jit]", "test_prints.py::test_a_rule_that_calls_its_function_again",
         ],
         "what gives its argument back gives Python's number, not an array": [
             "test_plain_jax.py::test_gradient[jit_tree]", "test_plain_jax.py::test_none[another part of a carry]",

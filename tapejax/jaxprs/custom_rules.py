@@ -125,19 +125,22 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
         return None
     if params["symbolic_zeros"] or len(_around.rules) >= RULES_IN_RULES:
         raise UncacheableError("a rule that may be another one each time")
+    function = function_in(params["jvp_jaxpr_fun" if "jvp_jaxpr_fun" in params else "bwd"])
     try:
         rule = _traced_jvp(params) if "jvp_jaxpr_fun" in params else _traced_vjp(params)
     except Exception as error:  # the user's rule fails, or is not for tracing
         raise UncacheableError("a rule that cannot be traced") from error
     with left_out():
         key = rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
-    for depth, (known, stand_in) in enumerate(reversed(_around.rules)):
+    for depth, (known, stand_in, _) in enumerate(reversed(_around.rules)):
         if known == key:
             return stand_in or ("itself", depth)
+    if function in [around for *_, around in _around.rules]:
+        raise UncacheableError("a rule that calls itself on what is larger, and so on without end")
     stand_in = {}
     depth = len(_around.rules)
     try:
-        _around.rules.append((key, stand_in))
+        _around.rules.append((key, stand_in, function))
         return look(rule, stand_in)
     finally:
         del _around.rules[depth:]

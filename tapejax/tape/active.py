@@ -117,6 +117,8 @@ class Activation:
     """
 
     _active: Any = ()
+    _recording: Any = None
+    _trace: Any = None  # until then, after an interrupt in `__init__`
 
     def __init__(self, recording: Recording, trace: Recorder):
         self._recording = recording

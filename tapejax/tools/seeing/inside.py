@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +17,19 @@ from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
 from ...tape.recording import Recording
 
+Rounds: TypeAlias = dict[int, tuple[int, int]]  # of what a loop computes, by its id: in which round, of how many
+
 # More operations than this are not run again.
 OPERATIONS = 400
 # What one operation may be made of without being several.
 CASTS = frozenset("convert_element_type broadcast_in_dim reshape squeeze expand_dims copy stop_gradient".split())
 
 
-def opened(op: Op, inputs: Values) -> tuple[GradientTape, list[Any]] | None:
-    """A tape of what `op` does to `inputs`, all watched, and its outputs; None where it is one operation, or too many."""
+def opened(op: Op, inputs: Values) -> tuple[GradientTape, list[Any], Rounds] | None:
+    """A tape of what `op` does to `inputs`, all watched, its outputs, and the rounds of what a loop computes.
+
+    None where it is one operation, or too many.
+    """
     if op.bound is not None and not hasattr(op.bound[0], "bind"):  # a function of a library, and no primitive of JAX's
         return None
     try:
@@ -38,11 +43,12 @@ def opened(op: Op, inputs: Values) -> tuple[GradientTape, list[Any]] | None:
     return active.alone((), _recorded, program, inputs)  # no outer tape records it once more
 
 
-def _recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[Any]]:
+def _recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[Any], Rounds]:
+    rounds: Rounds = {}
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch([x for x in inputs if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.inexact)])
-        outputs = _run(program, inputs, tape._usable())
-    return tape, outputs
+        outputs = _run(program, inputs, tape._usable(), rounds)
+    return tape, outputs, rounds
 
 
 def _only_call(program: JaxProgram) -> JaxProgram | None:
@@ -63,17 +69,17 @@ def _size(program: JaxProgram) -> int:
     return sum(eqn.primitive.name not in CASTS for eqn in eqns)
 
 
-def _run(program: JaxProgram, inputs: Values, recording: Recording) -> list[Any]:
+def _run(program: JaxProgram, inputs: Values, recording: Recording, rounds: Rounds) -> list[Any]:
     """Runs a program, equation by equation; of one that is a loop or a choice, what is inside."""
     alone = len(contents.open_jaxpr(program).eqns) == 1
 
     def run(eqn: Equation, given: Values) -> Sequence[Any]:
-        return (_STRUCTURED.get(eqn.primitive.name, _bind) if alone else _bind)(eqn, given, recording)
+        return (_STRUCTURED.get(eqn.primitive.name, _bind) if alone else _bind)(eqn, given, recording, rounds)
 
     return evaluate(program, inputs, run)
 
 
-def _bind(eqn: Equation, inputs: Values, recording: Recording) -> Sequence[Any]:
+def _bind(eqn: Equation, inputs: Values, recording: Recording, rounds: Rounds) -> Sequence[Any]:
     params = eqn.primitive.get_bind_params(eqn.params)
     outputs = _noted(eqn, recording, eqn.primitive.bind, *inputs, **params)
     return outputs if eqn.primitive.multiple_results else [outputs]
@@ -88,17 +94,19 @@ def _noted(eqn: Equation, recording: Recording, fn: Callable[..., Any], *args: A
     return outputs
 
 
-def _scan(eqn: Equation, inputs: Values, recording: Recording) -> list[Any]:
+def _scan(eqn: Equation, inputs: Values, recording: Recording, rounds: Rounds) -> list[Any]:
     """The rounds of a loop, one after the other."""
     params = eqn.params
     constants, carried = contents.scan_counts(params)
     given, carry, rows = inputs[:constants], inputs[constants : constants + carried], inputs[constants + carried :]
-    rounds = range(params["length"])
+    order = range(params["length"])
     results = []
-    for i in reversed(rounds) if params["reverse"] else rounds:
+    for number, i in enumerate(reversed(order) if params["reverse"] else order, 1):
+        before = len(recording.entries)
         row = [_noted(eqn, recording, jax.lax.index_in_dim, x, i, keepdims=False) for x in rows]
-        found = _run(params["jaxpr"], [*given, *carry, *row], recording)
+        found = _run(params["jaxpr"], [*given, *carry, *row], recording, {})
         carry = found[:carried]
+        rounds.update({id(x): (number, len(order)) for entry in recording.entries[before:] for x in entry.outputs})
         results.append(found[carried:])
     if params["reverse"]:
         results.reverse()
@@ -106,14 +114,14 @@ def _scan(eqn: Equation, inputs: Values, recording: Recording) -> list[Any]:
     return [*carry, *[_noted(eqn, recording, jnp.stack, column) for column in columns]]
 
 
-def _cond(eqn: Equation, inputs: Values, recording: Recording) -> list[Any]:
+def _cond(eqn: Equation, inputs: Values, recording: Recording, rounds: Rounds) -> list[Any]:
     """The branch that was chosen."""
     index, *given = inputs
     branches = eqn.params["branches"]
-    return _run(branches[max(0, min(int(index), len(branches) - 1))], given, recording)
+    return _run(branches[max(0, min(int(index), len(branches) - 1))], given, recording, rounds)
 
 
-_STRUCTURED: dict[str, Callable[[Equation, Values, Recording], Sequence[Any]]] = {"scan": _scan, "cond": _cond}
+_STRUCTURED: dict[str, Callable[[Equation, Values, Recording, Rounds], Sequence[Any]]] = {"scan": _scan, "cond": _cond}
 
 
 def _where(eqn: Equation) -> Where:

@@ -7,7 +7,9 @@ import copy
 import io
 import re
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...places import Line
 
 # Lines of code that can be broken are not longer than this.
 WIDTH = 88
@@ -17,6 +19,19 @@ INDENT = "    "
 def parsed(text: str) -> ast.expr:
     """The expression that `text` is."""
     return ast.parse(text, mode="eval").body
+
+
+class Text(str):
+    """A line of printed code, with the lines of the recorded program that it came of."""
+
+    origins: tuple[Line, ...] = ()
+
+
+def with_origins(lines: Sequence[str], origins: Iterable[Line | None]) -> list[str]:
+    """The lines, the first with what they came of."""
+    first = Text(lines[0])
+    first.origins = tuple(dict.fromkeys(line for line in origins if line is not None))
+    return [first, *lines[1:]]
 
 
 class _Renaming(ast.NodeTransformer):

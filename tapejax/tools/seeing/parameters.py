@@ -34,7 +34,7 @@ from .listing import Names, dependents, name_of
 from .spelling import SCOPE
 from .tables import sections
 
-_NAMES_IN_CODE = {*SCOPE, "f", "sources", "scan", "while_loop", "flat"}
+_NAMES_IN_CODE = {*SCOPE, "f", "sources", "scan", "while_loop", "while_rows", "flat"}
 _LOOKED = ("python", "static", "closure")
 _SAID = {case: text.strip() for case, text in sections(Path(__file__).with_suffix(".txt")).items()}
 

@@ -5,8 +5,9 @@
   const SVG = "http://www.w3.org/2000/svg";
   const PADDING = 7, LINE = 22, NAME = 12; // as in play.py
   const NUMBERS = 8; // a matrix with more rows or columns is shown as colours only
+  const SMALLEST = 10; // pixels of a letter
   const PAUSE = 1500; // milliseconds between two steps while it plays
-  const DECADES = 8; // over which the colours of cotangents, and of tangents, fade
+  const FADING = 1 / 6; // a number a million times smaller has a tenth of the colour
   const ICONS = {
     first: "M6 5v14M18 5l-8 7 8 7",
     back: "M15 5l-8 7 8 7",
@@ -43,7 +44,7 @@
     shadow.append(shell);
     const levels = []; // players, each opened inside the one before
     const top = () => levels[levels.length - 1];
-    const within = { shell, shadow, alone, dye, scales: data.scales, enter, leave, moved };
+    const within = { shell, shadow, alone, dye, scale: data.scale, enter, leave, moved };
     let linking = null;
 
     enter(data, root.getAttribute("aria-label"));
@@ -93,7 +94,7 @@
 
   /** A graph and its frames. */
   function player(data, label, depth, within) {
-    const { shell, shadow, alone, dye, scales } = within;
+    const { shell, shadow, alone, dye, scale } = within;
     const turn = data.frames.findIndex((frame) => frame.kind === "seed");
     const tangents = new Map(data.forward_mode.tangents);
     let page = alone; // it has the whole window
@@ -414,12 +415,23 @@
       buttons.next.disabled = buttons.last.disabled = current === last;
       if (focused?.disabled) player.focus({ preventScroll: true }); // a button that is off would swallow the keys
       now.replaceChildren(...told(frame));
-      now.scrollTop = 0;
+      fit();
       const lit = rowsOf(frame);
       rows.forEach((row, i) => row.classList.toggle("lit", lit.includes(i)));
       if (lit.length) reveal(code, rows[lit[0]], rows[lit[lit.length - 1]], false);
       lightRows(frame);
       light(frame);
+    }
+
+    /** Makes the letters of the step smaller, down to what can be read, then matrices to colours, until all is on the screen. */
+    function fit() {
+      now.style.fontSize = "";
+      now.classList.remove("tight");
+      const size = parseFloat(getComputedStyle(now).fontSize);
+      const over = () => now.scrollHeight > now.clientHeight + 1 || now.scrollWidth > now.clientWidth + 1;
+      for (let smaller = size - 1; smaller >= SMALLEST && over(); smaller -= 1) now.style.fontSize = `${smaller}px`;
+      now.classList.toggle("tight", over());
+      now.scrollTop = 0;
     }
 
     function rowsOf(frame) {
@@ -439,11 +451,7 @@
     // ---- what is told of a frame ----
 
     function value(index, kind = "") {
-      return shown(data.values[index], kind, scaleOf(kind));
-    }
-
-    function scaleOf(kind) {
-      return { cotangent: scales.cotangent, before: scales.cotangent, part: scales.cotangent, tangent: scales.tangent }[kind] ?? 0;
+      return shown(data.values[index], kind, scale);
     }
 
     function told(frame) {
@@ -454,6 +462,7 @@
       const moving = (index) => line(along(index), typed(data.values[tangents.get(index)]), value(tangents.get(index), "tangent"));
       const node = data.nodes[frame.node];
       const about = [];
+      if (node?.round) about.push(element("p", { class: "note round" }, node.round));
       if (node?.count > 1) about.push(element("p", { class: "note" }, node.note));
       if (node?.inside) about.push(opener(frame.node));
       if (verdict) about.push(element("p", { class: "verdict", role: "status" }, verdict));
@@ -478,7 +487,7 @@
       }
       if (frame.kind === "seed") {
         if (!frame.sums.length) return [heading(`From ${data.of} nothing goes back to the sources`)];
-        return [heading("The backward pass begins"), ...frame.sums.map((sum) => line(by(sum.array), "", equation(sum))), ...scale("cotangent")];
+        return [heading("The backward pass begins"), ...frame.sums.map((sum) => line(by(sum.array), "", equation(sum))), ...legend()];
       }
       if (frame.kind === "backward") {
         return [
@@ -492,14 +501,14 @@
                 heading("the cotangents of its inputs: cotangent × local derivative is added"),
                 ...frame.sums.map((sum) => line(by(sum.array), "", equation(sum))),
               ]),
-          ...scale("cotangent"),
+          ...legend(),
         ];
       }
       if (frame.kind === "jvp") {
         const { targets, product } = data.forward_mode;
         if (!targets.length) return [heading(`No tangent reaches ${data.of}`)];
         const same = product === null ? [] : [heading("the same by reverse mode: the gradient, times v, summed"), value(product)];
-        return [heading("The derivative in the direction v"), ...targets.map(moving), ...same, ...scale("tangent")];
+        return [heading("The derivative in the direction v"), ...targets.map(moving), ...same, ...legend()];
       }
       return [
         heading("The gradient"),
@@ -508,7 +517,7 @@
           if (found.value === null) return line(label, "", element("span", { class: "none" }, "None: no cotangent came back"));
           return line(label, typed(data.values[found.value]), value(found.value, "cotangent"));
         }),
-        ...scale("cotangent"),
+        ...legend(),
       ];
 
       function ofValues({ outs }) {
@@ -559,19 +568,17 @@
 
     function opener(node) {
       const { operations } = data.nodes[node].inside;
-      const made = element("button", { type: "button", class: "open" }, `Look inside: ${operations} operations`);
+      const made = element("button", { type: "button", class: "open" }, `Look inside: ${operations} operations (key o)`);
       made.addEventListener("click", () => open(node));
       return made;
     }
 
-    /** The one scale of colours, where there is a matrix in them. */
-    function scale(kind) {
-      const found = kind === "tangent" ? [...tangents.values()] : frames.flatMap(({ sums = [] }) => sums.map((sum) => sum.after));
-      if (!scales[kind] || !found.some((index) => isMatrix(data.values[index]))) return [];
-      const most = short(String(scales[kind]), 3);
+    /** The one scale of colours, where there is a matrix on the page. */
+    function legend() {
+      if (!scale || !data.values.some(isMatrix)) return [];
+      const most = short(String(scale), 3);
       const bar = element("span", { class: "bar", "aria-hidden": true });
-      const said = `one scale for all ${kind}s, a power of ten for each shade`;
-      return [element("p", { class: "scale" }, `−${most}`, bar, most, element("span", {}, said))];
+      return [element("p", { class: "scale" }, `−${most}`, bar, most, element("span", {}, "one scale for all numbers: equal ones have one shade"))];
     }
 
     function hint() {
@@ -612,6 +619,7 @@
       drawn.picture.setAttribute("width", (layout.size[0] + 12) * scale);
       drawn.picture.setAttribute("height", (layout.size[1] + 12) * scale);
       reserve(page && !narrow ? null : isAcross && !splitting ? panel : narrow || splitting ? now : null);
+      fit();
       light(frames[current]);
     }
 
@@ -620,6 +628,8 @@
       const uncovered = covered;
       covered = false;
       for (const each of [panel, now]) each.style.height = "";
+      now.style.fontSize = "";
+      now.classList.remove("tight");
       if (!box) return;
       now.setAttribute("aria-live", "off");
       box.style.height = "0px";
@@ -669,8 +679,13 @@
       const kinds = `node ${node.kind}${opens}${isSource(node) ? " source" : ""}${node.carries ? " carries" : ""}${node.target ? " target" : ""}`;
       const group = svg("g", { class: kinds, transform: `translate(${x - middle} ${y - height / 2})` });
       const double = svg("g", { class: "double" });
-      if (node.inside) double.append(svg("rect", { x: 4, y: 4, width: width - 8, height: height - 8, rx: 5 }));
-      group.append(svg("title", {}, node.label), rect, double, ...texts, value, cotangent);
+      if (node.inside) {
+        double.append(svg("rect", { x: 4, y: 4, width: width - 8, height: height - 8, rx: 5 }));
+        double.append(svg("path", { class: "plus", d: `M${width - 8} ${-4}v16M${width - 16} 4h16` }));
+      }
+      const hint = node.inside ? `: a second click shows its ${node.inside.operations} operations` : "";
+      const about = node.round ? ` (${node.round})` : "";
+      group.append(svg("title", {}, node.label + about + hint), rect, double, ...texts, value, cotangent);
       group.addEventListener("click", () => {
         const at = frames.findIndex((frame, i) => frame.node === index && (forwardMode || i >= turn === isBackward()));
         stop();
@@ -703,8 +718,7 @@
           const half = node.carries ? width / 2 : width;
           const area = [half - 22, height - 2 * PADDING - LINE * top];
           const y = PADDING + LINE * top + area[1] / 2;
-          value.append(thumb(told, half / 2 + (node.carries ? 4 : 0), y, area, 0));
-          const scale = scales[forwardMode ? "tangent" : "cotangent"];
+          value.append(thumb(told, half / 2 + (node.carries ? 4 : 0), y, area, scale));
           if (got.length) cotangent.append(thumb(data.values[found.get(index)], 1.5 * half - 4, y, area, scale));
           return;
         }
@@ -750,11 +764,11 @@
   }
 
   /** A value as HTML: a number, a heat map, or its shape and range. */
-  function shown(value, kind, scale = 0) {
+  function shown(value, kind, scale) {
     if (!value.cells) return element("span", { class: `large ${kind}` }, value.text || value.type);
     if (!isMatrix(value)) return element("span", { class: `single ${kind}`, title: value.cells[0][0] }, short(value.cells[0][0]));
     const dense = value.cells.length > NUMBERS || value.cells[0].length > NUMBERS;
-    const colour = colours(value.cells, scale);
+    const colour = colours(scale);
     const cell = (text) => {
       const made = element("td", { title: text }, dense ? "" : short(text));
       const found = colour(text);
@@ -774,7 +788,7 @@
     const rows = value.cells.length;
     const columns = value.cells[0].length;
     const size = Math.min(14, width / columns, height / rows);
-    const colour = colours(value.cells, scale);
+    const colour = colours(scale);
     const made = svg("g", { class: "thumb", transform: `translate(${x - (size * columns) / 2} ${y - (size * rows) / 2})` });
     made.append(svg("rect", { class: "frame", x: -1.5, y: -1.5, width: size * columns + 3, height: size * rows + 3 }));
     value.cells.forEach((row, i) =>
@@ -785,18 +799,12 @@
     return made;
   }
 
-  /**
-   * Blue below zero, red above, the stronger the further from it; nothing for what is no finite number. With a `scale` that
-   * many values share, a tenth of it is a shade lighter.
-   */
-  function colours(cells, scale) {
-    const sizes = cells.flat().map(number).filter(Number.isFinite).map(Math.abs);
-    const most = scale || Math.max(...sizes, 0) || 1;
+  /** Blue below zero, red above, the stronger the further from it; nothing for what is no finite number. */
+  function colours(scale) {
     return (text) => {
       const found = number(text);
       if (!Number.isFinite(found)) return null;
-      const part = Math.abs(found) / most;
-      const strength = scale ? Math.min(1, Math.max(0, 1 + Math.log10(part) / DECADES)) : part;
+      const strength = Math.min(1, Math.abs(found) / (scale || 1)) ** FADING;
       return `rgba(${found < 0 ? "0,90,181" : "220,50,32"},${(0.62 * strength).toFixed(3)})`;
     };
   }

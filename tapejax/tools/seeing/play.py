@@ -29,11 +29,12 @@ from ...tape.sweep import add_cotangents
 from ...tf.values.shown import CELLS, value_text
 from ...tf.values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
-from .inside import opened
-from .listing import cut, name_of, options
+from .inside import Rounds, opened
+from .listing import name_of, options
 from .local import Local, Pass, local
 from .split import listed
 from .steps import Backward
+from .tables import cut
 
 # In pixels, as play.css has them: a character of a label and of a value, what is left and right of them, a line of text.
 LABEL, CHARACTER, PADDING, LINE = 9.1, 8.5, 26, 22
@@ -127,8 +128,9 @@ class _Page:
         nodes: Sequence[Node],
         layers: Sequence[Sequence[Node]],
         depth: int = 0,
+        rounds: Rounds | None = None,
     ):
-        self.depth = depth
+        self.depth, self.rounds = depth, rounds or {}
         self.walk, self.layers, self.entries = walk, layers, walk.recording.entries
         self.directions = directions
         try:
@@ -145,7 +147,7 @@ class _Page:
         self.code, self.rows = _code([entry.line for node in self.operations for entry in self._entries(node)])
         self.seen: list[Array] = []
         self.arrays: list[Json] = []
-        self.scales = dict.fromkeys(("cotangent", "tangent"), 0.0)  # the largest finite absolute value on the page
+        self.scale = 0.0  # the largest finite absolute value on the page
         self.values: list[Json] = []
         self._found: dict[int | str, int] = {}
         self.came: dict[int, dict[int, Array]] = {}  # the cotangents of an entry's outputs, by its position and theirs
@@ -181,7 +183,7 @@ class _Page:
             "frames": frames,
             "forward_mode": self.forward_mode(),
             "split": None if self.depth else self.split(),
-            "scales": self.scales,
+            "scale": self.scale,
             "arrays": self.arrays,
             "values": self.values,
         }
@@ -194,12 +196,11 @@ class _Page:
             self.arrays.append({"name": self.walk.names.of(x), "value": self.value(x)})
         return self._found[id(x)]
 
-    def value(self, x: Array | None, kind: str = "") -> int | None:
-        """The number of a value. All cotangents have one scale of colours, and all tangents have one."""
+    def value(self, x: Array | None) -> int | None:
+        """The number of a value. All have one scale of colours."""
         if x is None:
             return None
-        if kind:
-            self.scales[kind] = max(self.scales[kind], _largest(x))
+        self.scale = max(self.scale, _largest(x))
         shown = _shown(x)
         key = json.dumps(shown)
         if key not in self._found:
@@ -232,7 +233,7 @@ class _Page:
         return found
 
     def tangent(self, x: Array) -> int | None:
-        return self.value(self.tangents.get(id(x)), "tangent")
+        return self.value(self.tangents.get(id(x)))
 
     def said(self, node: Node) -> str:
         """An operation as an equation, a group by its label."""
@@ -277,14 +278,14 @@ class _Page:
             frame["sums"] = [self.sum(known, told_whole) for known in found]
         self.gradients = walk.gathered(ct)
         leaves = zip(walk.structure.leaves, self.gradients, strict=True)
-        gradients = [{"name": walk.names.of(leaf.array), "value": self.value(x, "cotangent")} for leaf, x in leaves]
+        gradients = [{"name": walk.names.of(leaf.array), "value": self.value(x)} for leaf, x in leaves]
         return [*frames, {"kind": "end", "gradients": gradients}]
 
     def sum(self, known: Sequence[Any], whole: bool) -> Json:
         """What was added to the cotangent of an array; unless it is told `whole`, the parts are only counted."""
         x, before, parts, after = known
-        told = {"array": self.array(x), "before": self.value(before), "after": self.value(after, "cotangent")}
-        shown = [(self.value(part, "cotangent"), why) for part, why in parts] if whole else []
+        told = {"array": self.array(x), "before": self.value(before), "after": self.value(after)}
+        shown = [(self.value(part), why) for part, why in parts] if whole else []
         return {**told, "parts": [value for value, _ in shown], "whys": [why for _, why in shown], "count": len(parts)}
 
     def why(self, position: int, step: Step, i: int, part: Array) -> Json:
@@ -334,7 +335,7 @@ class _Page:
         found = opened(entry.op, entry.inputs)
         if found is None:
             return None
-        tape, outputs = found
+        tape, outputs, rounds = found
         names, tangents = self.walk.names, self.tangents
         sources = list({id(entry.inputs[i]): entry.inputs[i] for at, i in self.locals if at == position}.values())
         arrays = [(x, x) for x in entry.inputs if isinstance(x, jax.Array) and not is_number(x, names)]
@@ -345,7 +346,18 @@ class _Page:
         walk.of = self.walk.of
         nodes = graph(walk.names, walk.query)
         directions = [tangents[id(x)] if id(x) in tangents else jax.numpy.zeros_like(x) for x in sources]
-        return _Page(walk, directions, nodes, arrange(nodes), self.depth + 1).data()
+        inner = _Page(walk, directions, nodes, arrange(nodes), self.depth + 1, rounds)
+        told = inner.data()
+        self.scale = max(self.scale, inner.scale)
+        return told
+
+    def round(self, node: Node) -> str:
+        """In which rounds of a loop an operation, or a group of them, ran."""
+        found = [self.rounds[id(x)] for entry in self._entries(node) for x in entry.outputs if id(x) in self.rounds]
+        if not found:
+            return ""
+        (first, count), (last, _) = min(found), max(found)
+        return f"round {first} of {count}" if first == last else f"rounds {first} … {last} of {count}"
 
     # ---- the graph ----
 
@@ -374,6 +386,7 @@ class _Page:
         return {
             "label": node.label,
             "note": note,
+            "round": self.round(node),
             "kind": node.kind,
             "carries": node.carries,
             "target": node.target,
@@ -457,8 +470,8 @@ def _largest_of_blocks(grid: np.ndarray) -> np.ndarray:
 
 
 def _largest(x: Array) -> float:
-    """The largest finite absolute value."""
-    if isinstance(x, Tracer) or is_deleted(x) or not jax.numpy.issubdtype(x.dtype, np.number):
+    """The largest finite absolute value; 0 of integers, which may be labels or seeds."""
+    if isinstance(x, Tracer) or is_deleted(x) or not jax.numpy.issubdtype(x.dtype, np.inexact):
         return 0.0
     sizes = np.abs(np.asarray(x).astype(np.complex128 if jax.numpy.iscomplexobj(x) else np.float64))
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))

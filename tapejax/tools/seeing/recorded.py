@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from ...jaxprs.types import Positions, Value
-from ...places import Place, serves
+from ...places import Place, line_of, serves
 from ...tape.operation import Op
 from ...tape.recording import Entry
 from ...tape.slicing import Program, Step
@@ -29,8 +29,9 @@ class Running(NamedTuple):
     """A function that runs, and where; each call of it has a number of its own."""
 
     code: CodeType
-    instruction: int
+    instruction: int  # -1 where what it gives is only a part of what is stored
     call: int
+    place: int  # the instruction
 
 
 class Line(NamedTuple):
@@ -55,10 +56,10 @@ def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
         again = i > 0 and entries[i - 1].op == entry.op
         calls = calls[: _shared(before, places, again)]
         calls += [next(numbers) for _ in places[len(calls) :]]
-        running = [Running(*place, call) for place, call in zip(places, calls, strict=True)]
+        running = [Running(*place, call, place[1]) for place, call in zip(places, calls, strict=True)]
         for j, each in enumerate(running[1:]):
             if each.code.co_name.endswith("comp>") or each.code.co_name == "<genexpr>":
-                running[j] = running[j]._replace(instruction=-1)  # what it gives is a part of what is stored
+                running[j] = running[j]._replace(instruction=-1)
         found.append(tuple([each for j, each in enumerate(running) if j == 0 or is_function(each.code)]))
         before = places
     return found
@@ -221,7 +222,7 @@ class Writer:
         self.operation, self.literal, self.derivative = operation, literal, derivative
         self.new_name, self.reserved = new_name, reserved
         self.names = Names()
-        self.functions: list[str] = []
+        self.functions: list[list[str]] = []
         self._known: dict[tuple[CodeType, str], str] = {}
         self.paths: dict[int, Path] = {}
         self.called: Mapping[int, str] = {}
@@ -264,12 +265,17 @@ class Writer:
             if not wanted:
                 continue
             here = part[-1].calls[depth] if depth < len(part[-1].calls) else None
+            before = len(found)
             if call:
                 found += reversed(self._call(part, depth + 1, scope, wanted))
             elif written := self.derivative(self, part[0], lines[:start], depth, scope):
                 found += reversed(written)
             else:
                 found += reversed(self._operation(part[0], scope))
+            if here is not None:
+                origin = line_of((here.code, here.place))
+                for statement in found[before:]:
+                    statement.origins = (origin,) if origin else ()
             last = call or later is None or part[-1].calls != later.calls or part[-1].op == later.op
             if here is not None and last and len(wanted) == 1 and user:
                 name = bytecode(here.code).stores.get(here.instruction)
@@ -323,7 +329,8 @@ class Writer:
         parameters = self._ordered(code, lines, depth, given)
         handed |= {key: self.argument(x, active, scope) for key, x, active in parameters}
         result: ast.expr = results[0] if len(results) == 1 else ast.Tuple([*results], ast.Load())
-        function = Function([*handed], statements, result, call_name(code))
+        head = line_of((code, -1)) if user else None  # no instruction's: the first line
+        function = Function([*handed], statements, result, call_name(code), head=head)
         scopes.inline(function, self.names)
         expression = self._applied(code, function, handed)
         return [Statement([scope.key(x) for x in wanted], expression)]
@@ -345,7 +352,7 @@ class Writer:
         if (code, text) not in self._known:
             name = self._known[code, text] = self.new_name(function.wish)
             scopes.name_all(function, self.names, self.reserved)
-            self.functions.append("\n".join(scopes.lines(function, name, self.names)))
+            self.functions.append(scopes.lines(function, name, self.names))
         args: list[ast.expr] = [layout.parsed(handed[key]) for key in function.parameters]
         return ast.Call(ast.Name(self._known[code, text], ast.Load()), args, [])
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from ...places import Line
 from . import layout
 from .layout import INDENT, WIDTH, names_in
 from .listing import unused
@@ -47,6 +48,7 @@ class Statement:
     effects: bool = False
     unpacks: bool = False  # whether it takes its one result out of a tuple
     pattern: str = ""  # how several results are taken apart: "{0}, ({1}, {2})"
+    origins: tuple[Line, ...] = ()  # the recorded lines that it came of
 
     def keys(self) -> Counter[Key]:
         """What it uses."""
@@ -72,6 +74,8 @@ class Function:
     result: ast.expr
     wish: str = "f"
     comment: str = ""
+    origins: tuple[Line, ...] = ()  # of its result
+    head: Line | None = None  # where it was defined
     defined: bool = False  # whether it is to have a name, though it could be a lambda
 
     def free(self) -> Counter[Key]:
@@ -149,7 +153,7 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
             uses = [(i, t.keys()[out]) for i, t in enumerate(todo)]
             total = sum(n for _, n in uses) + keys_of(function.result)[out]
             again = isinstance(expression, ast.Name)
-            if total and (total == 1 or again) and _moved(function, todo, uses, out, expression, names, depth):
+            if total and (total == 1 or again) and _moved(function, todo, uses, s, expression, names, depth):
                 continue
         done.append(s)
     function.statements = done
@@ -159,16 +163,19 @@ def _moved(
     function: Function,
     todo: list[Statement],
     uses: Sequence[tuple[int, int]],
-    out: Key,
+    moved: Statement,
     expression: ast.expr,
     names: Names,
     depth: int,
 ) -> bool:
-    """Writes `expression` in the place of `out`, if lines do not get too long by it."""
+    """Writes `expression` in the place of what `moved` makes, if lines do not get too long by it."""
     new = []
+    (out,) = moved.outs
+    assert out is not None
+    origins = moved.origins if moved.function is None else (*moved.origins, *moved.function.origins)
     for i, n in uses:
         if n:
-            changed = _with(todo[i], out, expression, names, depth)
+            changed = _with(todo[i], moved, expression, names, depth)
             if changed is None:
                 return False
             new.append((i, changed))
@@ -179,19 +186,22 @@ def _moved(
             shown = layout.statement("return ", layout.parsed(names.shown(result)), INDENT * depth)
             if not isinstance(result, (ast.Tuple, ast.List, ast.Dict)) or max(map(len, shown)) > WIDTH:
                 return False
+        function.origins = (*origins, *function.origins)
     for i, changed in new:
-        todo[i] = changed
+        todo[i] = replace(changed, origins=(*origins, *changed.origins))
     function.result = result
     return True
 
 
-def _with(s: Statement, out: Key, expression: ast.expr, names: Names, depth: int) -> Statement | None:
-    """The statement with `expression` in the place of `out`; None if it is too long then."""
+def _with(s: Statement, moved: Statement, expression: ast.expr, names: Names, depth: int) -> Statement | None:
+    """The statement with `expression` in the place of what `moved` makes; None if it is too long then."""
+    (out,) = moved.outs
+    assert out is not None
     if s.function is not None:
         inner = replace(s.function, statements=list(s.function.statements))
         uses = [(i, t.keys()[out]) for i, t in enumerate(inner.statements)]
-        moved = _moved(inner, inner.statements, uses, out, expression, names, depth + 1)
-        return replace(s, function=inner) if moved else None
+        fits = _moved(inner, inner.statements, uses, moved, expression, names, depth + 1)
+        return replace(s, function=inner) if fits else None
     assert s.expression is not None
     changed = layout.replaced(s.expression, {out: expression})
     heads = ", ".join("_" if o is None else names.wishes.get(o, "t0") for o in s.outs)
@@ -268,10 +278,12 @@ def lines(function: Function, name: str, names: Names, indent: str = "") -> list
     """The text of `function`, all keys of which have names."""
     inner = indent + INDENT
     result = layout.statement("return ", layout.replaced(function.result, names.expressions()), inner)
+    result = layout.with_origins(result, function.origins)
     parameters = [names.given[key] for key in function.parameters]
     first, *rest = layout.definition(name, parameters, [*body(function, names, inner), *result], indent)
+    (first,) = layout.with_origins([first], [function.head])
     if function.comment and len(first) + len(function.comment) + 2 <= WIDTH and first.endswith(":"):
-        return [f"{first}  {function.comment}", *rest]
+        return [*layout.with_origins([f"{first}  {function.comment}"], [function.head]), *rest]
     return [first, *rest] if not function.comment else [f"{indent}{function.comment}", first, *rest]
 
 
@@ -284,4 +296,9 @@ def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], 
     assert s.expression is not None
     outs = ["_" if out is None else names.given[out] for out in s.outs]
     head = f"({outs[0]},)" if s.unpacks else s.pattern.format(*outs) if s.pattern else ", ".join(outs)
-    yield from layout.statement(f"{head} = " if outs else "", layout.replaced(s.expression, found), indent)
+    expression = layout.replaced(s.expression, found)
+    text = layout.statement(f"{head} = " if outs else "", expression, indent)
+    if len(text[0]) > WIDTH and len(outs) > 1 and not s.pattern:
+        text = layout.statement(") = ", expression, indent)
+        text = [f"{indent}(", *(f"{indent}{INDENT}{out}," for out in outs), *text]
+    yield from layout.with_origins(text, s.origins)

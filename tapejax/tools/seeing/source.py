@@ -25,11 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs import canonical, contents
-from ...jaxprs.custom_rules import RULES_IN_RULES
 from ...jaxprs.dependence import is_inexact, is_inexact_kind, is_key
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, Tracer, jaxpr_as_fun
 from ...jaxprs.types import Atom, Equation, JaxProgram, Value, Values
+from ...places import Line
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
@@ -38,7 +38,7 @@ from ...tape.slicing import Program
 from ...tape.structures import Structure
 from ...tf.ops import table
 from ...tf.values import nest
-from ...tf.values.shown import page
+from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from . import derivatives, layout, parameters, recorded, scopes
@@ -61,7 +61,9 @@ from .spelling import (
 )
 from .tables import sections
 
-_RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "scan", "while_loop", "flat", "scaled"}
+# How deep the rules of functions that rules call are written: each takes as long as all before it.
+MOST_RULES = 1
+_RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "scan", "while_loop", "while_rows", "flat", "scaled"}
 
 
 # ---- the function ---------------------------------------------------------------------------------------------------
@@ -80,12 +82,12 @@ class TapeFunction:
     def __init__(
         self,
         function: Callable,
-        printed: Callable[[], tuple[str, dict[str, Array]]],
+        printed: Callable[[], tuple[str, dict[str, Array], list[str]]],
         signature: inspect.Signature,
         paths: Sequence[tuple[Any, ...]] | None = None,
         recorded: Recorded | None = None,
     ):
-        """`printed` gives the code and the constants; `paths` are those of the sources in the tree."""
+        """`printed` gives the code, the constants and the lines; `paths` are those of the sources in the tree."""
         self.recorded = recorded
         self._function, self._print, self.__signature__ = function, functools.cache(printed), signature
         self._paths = paths
@@ -96,7 +98,7 @@ class TapeFunction:
         return self._function(*args, **kwargs)
 
     def __reduce__(self) -> tuple:
-        return _from_code, (*self._print(), self.__signature__, self._paths)
+        return _from_code, (self.code, self.constants, self.__signature__, self._paths)
 
     def tree(self, sources: Nest) -> Nest:
         """`sources` as the code takes them: values for variables with paths as nested dicts, all else as it is."""
@@ -116,7 +118,37 @@ class TapeFunction:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return page(f"<pre>{html.escape(self.code)}</pre>")
+        return page(_beside(self._print()[2]))
+
+
+def _beside(lines: Sequence[str]) -> str:
+    """Two columns: what was recorded, and the code that came of it. One below the other where there is no room."""
+    row = '<div style="display:flex;flex-wrap:wrap">'
+    cell = "margin:0;padding:0 12px 0 4px;min-width:0;white-space:pre-wrap;overflow-wrap:anywhere;font:inherit"
+
+    def shown(left: str, right: str) -> str:
+        return (
+            f'{row}<pre style="{cell};flex:1 1 24em;border-left:2px solid {ORANGE}">{left}</pre>'
+            f'<pre style="{cell};flex:1 1 30em;border-left:2px solid {GREEN}">{right}</pre></div>'
+        )
+
+    if not any(getattr(line, "origins", ()) for line in lines):
+        return f"<pre>{html.escape(chr(10).join(lines))}</pre>"
+    rows: list[tuple[tuple[Line, ...], list[str]]] = []
+    for line in lines:
+        origins = getattr(line, "origins", ())
+        if origins or not rows or line[:1].strip() and not rows[-1][1][-1]:
+            rows.append((origins, [line]))
+        else:
+            rows[-1][1].append(line)
+    body = [shown(bold("recorded", ORANGE), bold("as a function", GREEN))]
+    before: tuple[Line, ...] = ()
+    for origins, texts in rows:
+        new = sorted((line for line in origins if line not in before), key=lambda line: (line.file, line.number))
+        recorded = [f"{faint(line)}  {html.escape(line.text)}" for line in new]
+        body.append(shown("\n".join(recorded), html.escape("\n".join(texts)) or " "))
+        before = origins
+    return "".join(body)
 
 
 def _literal(x: Value) -> str | None:
@@ -153,7 +185,7 @@ def _from_code(
         args, kwargs = jax.tree.map(bare, (args, kwargs), is_leaf=lambda x: leaf_of(x) is not None)
         return scope["f"](_tree(args[0], paths), *args[1:], **kwargs)
 
-    return TapeFunction(function, lambda: (code, constants), signature, paths)
+    return TapeFunction(function, lambda: (code, constants, code.splitlines()), signature, paths)
 
 
 def code(function: Callable, *args: Nest) -> TapeFunction:
@@ -287,11 +319,11 @@ class Module:
         self.writer = recorded.Writer(
             self._operation, _literal, derivatives.write, self.scope.new, _RESERVED | taken | {"f"}
         )
-        self.main: list[str] = []
+        self.main: list[list[str]] = []
 
     @property
     def functions(self) -> list[str]:
-        return [*self.code.helpers, *self.writer.functions, *self.main]
+        return [*self.code.helpers, *map("\n".join, (*self.writer.functions, *self.main))]
 
     @property
     def constants(self) -> list[str]:
@@ -302,9 +334,17 @@ class Module:
         return self.code.large
 
     @property
-    def text(self) -> str:
+    def lines(self) -> list[str]:
+        """The lines of the text, those of recorded functions with what they came of."""
         notes = [f"# {name}: {type_of(x)}, in .constants" for name, x in self.arrays.items()]
-        return "\n\n\n".join(filter(None, ["\n".join([*notes, *self.constants]), *self.functions])) + "\n"
+        head = "\n".join([*notes, *self.constants]).splitlines()
+        helpers = [text.splitlines() for text in self.code.helpers]
+        first, *others = [part for part in (head, *helpers, *self.writer.functions, *self.main) if part]
+        return [*first, *(line for part in others for line in ("", "", *part))]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
 
     def _operation(self, line: recorded.Line, args: Sequence[str]) -> str:
         return self.code.operation(line.op, line.inputs, args, len(line.outputs), line.active_ins)
@@ -354,7 +394,7 @@ class Module:
         scopes.inline(function, names, values=not self.flat)
         name = name if name == "f" else self.scope.new(name)
         scopes.name_all(function, names, self.writer.reserved)
-        self.main.append("\n".join(scopes.lines(function, name, names)))
+        self.main.append(scopes.lines(function, name, names))
         return name
 
     def _sources(self, parts: Recorded, scope: recorded.Scope) -> tuple[list[str], list[scopes.Statement]]:
@@ -398,11 +438,11 @@ class Module:
         return list(roots.values()), statements
 
 
-def printed(parts: Recorded, flat: bool) -> tuple[str, dict[str, Array]]:
-    """The code of what a tape recorded, and the arrays that it names."""
+def printed(parts: Recorded, flat: bool) -> tuple[str, dict[str, Array], list[str]]:
+    """The code of what a tape recorded, the arrays that it names, and its lines with what they came of."""
     module = Module(flat=flat)
     module.write(parts)
-    return module.text, module.arrays
+    return module.text, module.arrays, module.lines
 
 
 def _paths(structure: Nest, path: str) -> Iterator[str]:
@@ -528,7 +568,7 @@ class Code:
         """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
         key = canonical.key(closed), *map(canonical.key, rule)
         if key not in self._helper_of:
-            if self._rules_around == RULES_IN_RULES:  # each rule may have a rule of its own, without end
+            if self._rules_around == MOST_RULES:  # each rule may have a rule of its own, without end
                 raise Unspellable(wish)
             # before its rule is written, which may call the function
             self._helper_of[key] = name = self.scope.new(wish)
@@ -680,7 +720,8 @@ def _while(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
     test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
     lists = _lists(args, p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"])
-    return _first_of(eqn, f"{code.needs('while_loop')}({test}, {body}, {lists})")
+    loop = "while_rows" if p["cond_jaxpr"].out_avals[0].shape else "while_loop"  # by `vmap` of what is tested
+    return _first_of(eqn, f"{code.needs(loop)}({test}, {body}, {lists})")
 
 
 def _cond(code: Code, eqn: Equation, args: Sequence[str]) -> str:

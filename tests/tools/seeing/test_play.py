@@ -305,12 +305,34 @@ def test_a_large_matrix_is_shown_by_the_largest_of_each_block(shape):
     assert "nan" in np.array(play._shown(jnp.asarray(grid))["cells"])
 
 
-def test_all_cotangents_have_one_scale():
+def test_all_numbers_have_one_scale():
     x = tf.Variable([[1.0, 2.0]])
     with tf.GradientTape() as tape:
         y = tf.reduce_sum(x * 1e-3) * 50.0
     data = tape.play(y, x, tangents=tf.constant([[3.0, 4.0]])).data
-    assert data["scales"] == {"cotangent": 50.0, "tangent": 4.0}
+    assert data["scale"] == 50.0  # the cotangent of the sum: larger than any value or tangent
+    labels = tf.constant([7_000, 3])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.gather(tf.constant([1.0] * 8), labels % 8) * x[0])
+    assert tape.play(y, x).data["scale"] == 3.0  # integers may be labels or seeds
+
+
+def test_the_rounds_of_a_loop_are_numbered():
+    w = jnp.asarray(0.5)
+    with tf.GradientTape() as tape:
+        tape.watch(w)
+        h, _ = jax.lax.scan(lambda h, _: (jnp.sin(h * w), None), jnp.asarray(1.0), None, length=12)
+    data = tape.play(h, w).data
+    (inside,) = [node["inside"] for node in data["nodes"] if node.get("inside")]
+    found = [(node["label"].split()[0], node["round"]) for node in inside["nodes"] if node["kind"] == "operation"]
+    assert found == [(name, f"round {i} of 12") for i in range(1, 13) for name in ("mul", "sin")]
+    assert all(node["round"] == "" for node in data["nodes"])
+    with tf.GradientTape() as tape:
+        tape.watch(w)
+        h, _ = jax.lax.scan(lambda h, _: (jnp.sin(h * w), None), jnp.asarray(1.0), None, length=100)
+    (inside,) = [node["inside"] for node in tape.play(h, w).data["nodes"] if node.get("inside")]
+    groups = [node["round"] for node in inside["nodes"] if node["count"] > 1]
+    assert groups[0].startswith("rounds 1 … ") and groups[-1].endswith(" … 100 of 100")
 
 
 # ---- the page -------------------------------------------------------------------------------------------------------

@@ -503,10 +503,43 @@ def test_large_matrices_are_heat_maps_of_one_scale(visit):
     assert "from -" in page.locator(".now .range").first.inner_text()
     assert page.locator(".now table").first.locator("td").count() == 144
     page.keyboard.press("End")
-    assert "one scale for all cotangents" in said(page)
+    assert "one scale for all numbers" in said(page)
     strengths = [table.locator("td").evaluate_all(STRENGTH) for table in page.locator(".now table").all()]
     assert strengths == sorted(strengths) and strengths[0] < 0.7 * strengths[-1]  # it vanishes, and that shows
     assert page.locator(".thumb rect").count() > 4 * 144
+
+
+def test_equal_numbers_have_one_shade(visit):
+    x = tf.Variable([[1.0, 2.0], [4.0, 8.0]])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(x * tf.constant([[2.0, 4.0], [8.0, 1.0]]))
+    page = visit(tape.play(y, x))
+    shades = {}
+    for _ in range(place(page)[1]):
+        page.keyboard.press("ArrowRight")
+        for cell in page.locator(".now td").all():
+            shades.setdefault(float(cell.get_attribute("title")), set()).add(cell.get_attribute("style"))
+    assert {1.0, 2.0, 4.0, 8.0, 32.0} == set(shades) and all(len(found) == 1 for found in shades.values())
+    assert len({*map(tuple, shades.values())}) == len(shades)
+
+
+@pytest.mark.parametrize("size", [2, 4, 8, 40])
+def test_the_result_of_a_matrix_step_is_on_the_screen(visit, size):
+    grid = np.random.default_rng(0).normal(size=(size, size)).astype("f")
+    w = tf.Variable(grid)
+    with tf.GradientTape() as tape:
+        h = tf.constant(grid) @ w
+        y = tf.reduce_sum(tf.tanh(h) * h)
+    page = visit(tape.play(y, w), width=1400, height=900)
+    for _ in range(place(page)[1]):
+        page.keyboard.press("ArrowRight")
+        window = page.locator(".now").bounding_box()
+        assert window["y"] + window["height"] <= 900
+        for table in page.locator(".now .matrix").all():
+            box = table.bounding_box()
+            assert window["y"] <= box["y"] and box["y"] + box["height"] <= window["y"] + window["height"] + 1
+            assert box["x"] + box["width"] <= window["x"] + window["width"] + 1
+        assert float(page.locator(".now").evaluate("x => getComputedStyle(x).fontSize.replace('px', '')")) >= 10
 
 
 def nested():
@@ -531,8 +564,9 @@ def test_an_operation_opens_at_a_click(visit):
     page = visit(nested())
     node = page.locator(".node.opens")
     assert node.count() == 1 and node.locator(".double rect").count() == 1
+    assert node.locator(".plus").count() == 1 and "a second click shows its" in node.locator("title").text_content()
     node.click()
-    assert place(page)[0] == 1
+    assert place(page)[0] == 1 and "Look inside" in said(page)
     node.click()
     assert page.locator(".inside b").inner_text() == "Inside layer" and place(page) == (0, 8)
     page.keyboard.press("ArrowRight")

@@ -337,7 +337,11 @@ def test_what_it_is():
         y = x**3
     f = tape.as_function(y, x)
     assert str(f) == repr(f) == f.code == "def f(x):\n    y = x**3\n    return y\n"
-    assert "<pre>" in f._repr_html_()
+    shown = f._repr_html_()
+    assert (
+        "y = x**3</pre>" in shown.partition("recorded")[2].partition("as a function")[2]
+    )  # both what ran and the code
+    assert shown.count("y = x**3") == 2
     assert float(jax.jit(f)(jnp.array(3.0))) == 27.0 and float(jax.grad(f)(jnp.array(3.0))) == 27.0
     assert float(jax.vmap(f)(jnp.array([1.0, 2.0]))[1]) == 8.0
     jaxpr = tape.jaxpr(y, x)
