@@ -44,9 +44,9 @@ def output_height(output):
     data, image = output.get("data", {}), output.get("metadata", {}).get("image/png", {})
     page = data.get("text/html", "")
     if "tapejax-play" in page:
-        return 620
+        return 720
     if image and "data:image/svg+xml" in page:  # a drawing of a tape
-        return 40 + 1.3 * min(520, image["height"])
+        return 40 + min(676, 1.9 * image["height"])
     if image:  # twice as large as in the notebook, if that fits
         return 40 + 1.3 * min(520, 2 * image["height"], 1200 * image["height"] / image["width"])
     if "<tr" in page:
