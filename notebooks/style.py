@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dis
 import functools
 import html
-import dis
 import inspect
 import io
 import os
@@ -280,7 +280,9 @@ def _is_left(code: types.CodeType) -> bool:
     """Whether a ``...`` in `code` is something else than an index, as in ``x[..., None]``."""
     steps = list(dis.get_instructions(code))
     for at, step in enumerate(steps):
-        if "CONST" not in step.opname or not (step.argval is ... or isinstance(step.argval, tuple) and ... in step.argval):
+        if "CONST" not in step.opname or not (
+            step.argval is ... or isinstance(step.argval, tuple) and ... in step.argval
+        ):
             continue
         if step.opname == "RETURN_CONST":  # of Python 3.12
             return True
