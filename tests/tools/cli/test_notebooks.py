@@ -167,7 +167,9 @@ def test_runs_in_a_fresh_kernel(run, path):
 
     said = [output.text for cell in cells for output in cell.outputs if output.get("name") == "stderr"]
     assert not said, f"{path.name} warns: {said}"
-    assert [*map(kinds, cells)] == [*map(kinds, code_cells(saved))], f"{path.name} is saved with outputs of other kinds"
+    stored = [*map(kinds, code_cells(saved))]
+    if any(stored):  # the source archive has notebooks without outputs
+        assert [*map(kinds, cells)] == stored, f"{path.name} is saved with outputs of other kinds"
     assert 0 < took < SECONDS, f"{path.name} took {took:.0f} s"
 
 
@@ -218,8 +220,9 @@ def test_a_figure_has_a_text_in_its_place(path):
             assert pictures or not [mime for mime in data if mime.startswith("image/")], cell.source
             texts = [re.search('alt="([^"]*)"', picture) for picture in pictures]
             assert all(text and len(text[1]) > 40 for text in texts), cell.source
-            dark = "filter:invert" in data.get("text/html", "")  # saved as `style.show` and `draw` make it today
-            assert dark or not pictures or "tapejax-play" in data["text/html"], cell.source
+            html = data.get("text/html", "")  # saved as `style.show` and `draw` make it today
+            dark = "img.figure{background:#fff" in html or "img.tapejax{filter:invert" in html
+            assert dark or not pictures or "tapejax-play" in html, cell.source
 
 
 @each_notebook
