@@ -914,7 +914,7 @@ class Variable(_Value):
         import_scope: Ignored = None,
         constraint: Callable | None = None,
         synchronization: Any = None,
-        aggregation: Ignored = None,
+        aggregation: Any = None,
         shape: ShapeLike | None = None,
     ):
         if initial_value is None:
@@ -932,7 +932,8 @@ class Variable(_Value):
         if declared is not None and not declared.is_compatible_with(array.shape):
             raise ValueError(f"initial_value has shape {array.shape}, which does not agree with shape={declared}")
         self._declared = declared
-        self._array = array
+        self._aggregation = aggregation
+        self._array = replicas.placed(array)
         self._created = next(_creations)
         if reading.capturing.capture is not None:
             reading.capturing.capture.create(self)
@@ -979,7 +980,7 @@ class Variable(_Value):
         array = _own_array(value, self._array.dtype)
         if not self.shape.is_compatible_with(array.shape):
             raise ValueError(f"Variable {self.name!r} has shape {self.shape}: shape {array.shape} does not fit")
-        return self._store(array, read_value)
+        return self._store(replicas.aggregated(array, self._aggregation, self.name), read_value)
 
     def assign_add(self, delta: TensorLike, use_locking=False, name=None, read_value=True) -> Variable | None:
         """Adds `delta`, of the variable's shape, and returns the variable; InvalidArgumentError on another shape."""
@@ -995,6 +996,7 @@ class Variable(_Value):
         if array.shape != held.shape:
             shapes = f"has shape {held.shape}: it cannot be updated by a value of shape {array.shape}"
             raise InvalidArgumentError(f"Variable {self.name!r} {shapes}")
+        array = replicas.aggregated(array, self._aggregation, self.name)
         return self._change(lambda held: runner.current.run(_updates[name], (held, array)), array, read_value)
 
     def _change(
