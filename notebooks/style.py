@@ -29,10 +29,10 @@ READABLE = {ORANGE: "#A06800", SKY: "#1F7DB5"}  # of text in these colours, on w
 DIVERGING = "RdBu_r"  # red above zero, white at zero, blue below
 SEQUENTIAL = "cividis"
 
-# In dark themes light and dark change places, hues stay.
+# In dark themes a figure stays as it is, on a card: "white is zero" and "the black line" are said of what is seen.
 DARK = (
     '<style>body:is([data-jp-theme-light="false"],.vscode-dark,[data-md-color-scheme="slate"]) img.figure'
-    "{filter:invert(.88) hue-rotate(180deg)}</style>"
+    "{background:#fff;border-radius:8px;box-sizing:border-box;padding:8px}</style>"
 )
 
 RC = {

@@ -219,7 +219,13 @@ def on_page_content(content, page, config, files):
         item.title = re.sub("<.*?>", "", title)
     repository = os.environ.get("TAPEJAX_REPOSITORY") or config.repo_url
     hosted = button(repository, page.file.src_uri, config.extra.get("branch", "main"))
-    return DARK_AT_ONCE + hosted + with_mathml(content)
+    return DARK_AT_ONCE + hosted + with_mathml(folded(content))
+
+
+def folded(content):
+    """The code of figures, in cells with the tag ``drawing``, opens at a click."""
+    cell = r'(?s)(<div class="[^"]*\bcelltag_drawing\b[^"]*" id="[^"]*">)(.*?)(?=<div class="jp-Cell-outputWrapper)'
+    return re.sub(cell, r'\1<details class="drawing"><summary>The code of the figure</summary>\2</details>', content)
 
 
 def headings(items):

@@ -145,6 +145,8 @@ class Activation:
         if self._recording not in active:
             return
         try:
+            if len(active) == 1 and trace._recordings.active is active:
+                trace._recordings.block = 0  # another frame may get its `id`
             active.remove(self._recording)
         finally:
             if failed or (not active and fence.trace_reference.value is trace):

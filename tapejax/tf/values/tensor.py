@@ -22,7 +22,7 @@ from ...jaxprs.fence import ConcreteArray, Tracer, current_trace, made_at, refus
 from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation, runner
 from ...tape.operation import Op, op_of
-from . import reading
+from . import buffers, reading
 from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
@@ -829,6 +829,9 @@ class Tensor(_Value):
             return repr(self)
         text = "<traced by JAX>" if isinstance(array, Tracer) else _own_lines(str(np.asarray(array)[()]))
         return f"tf.Tensor({text}, shape={array.shape}, dtype={array.dtype})"
+
+
+buffers.export(Tensor)
 
 
 class VariableValue(Tensor):

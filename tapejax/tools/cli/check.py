@@ -12,6 +12,9 @@
                            "use": "Python's strings"}]}],  # instead of what is missing, or why it is unchecked, or null
      "counts": {"files": 1, "unreadable": 0, "supported": 0, "missing": 1, "unchecked": 0}}
 
+Modules of the program's own that it imports, beside it or in folders there, are read as well. ``import keras`` is
+``tf.keras``, as under ``tapejax run``.
+
 A missing argument is a name, too: ``tf.nn.relu(alpha=)``. A method is one where the text shows whose it is: after
 ``data = tf.data.Dataset.range(3)``, ``data.batch`` is ``tf.data.Dataset.batch``. Of most values it shows only when the
 program runs, as it does whether an argument's value is one that is supported. Names in strings are not looked at.
@@ -41,7 +44,7 @@ from ...tf.values.missing import MISSING, missing
 from ..seeing.tables import in_columns
 from . import imports, notebook
 
-_ROOTS = (imports.ALIAS, "tapejax")  # a ported program says `import tapejax as tf`
+_ROOTS = (imports.ALIAS, imports.KERAS, "tapejax")  # a ported program says `import tapejax as tf`
 _NOT_THE_USERS = {"__pycache__", "node_modules", *imports.INSTALLED}
 
 
@@ -69,6 +72,7 @@ class File:
     path: str
     uses: tuple[Use, ...] = ()
     error: str | None = None
+    modules: frozenset[tuple[int, str]] = frozenset()  # what it imports: how many dots there are, and what follows
 
     def count(self, status: str) -> int:
         """How many places have that status."""
@@ -80,7 +84,7 @@ def main(paths: Sequence[str], *, as_json: bool = False, everything: bool = Fals
 
     It is 2 if something could not be read, else 1 if a name is missing, else 0.
     """
-    files = [report for path in paths for report in _reports(path)]
+    files = _with_modules([report for path in paths for report in _reports(path)])
     print(_as_json(files) if as_json else _as_text(files, everything))
     if any(file.error for file in files):
         return 2
@@ -100,7 +104,8 @@ def check(source: str | bytes, path: str = "<string>") -> File:
         if path.endswith(".ipynb"):
             text = source if isinstance(source, str) else source.decode()
             parts = enumerate(map(notebook.as_python, notebook.code_cells(text)), 1)
-        return File(path, tuple(sorted(_read(parts))))
+        reader = _read(parts)
+        return File(path, tuple(sorted(reader.found())), modules=frozenset(reader.modules))
     except SyntaxError as error:
         return File(path, error=f"line {error.lineno}: {error.msg}" if error.lineno else error.msg)
     except (RecursionError, MemoryError):  # Python's parser has either, by its version
@@ -112,6 +117,9 @@ def check(source: str | bytes, path: str = "<string>") -> File:
 def _reports(path: str) -> Iterator[File]:
     if os.path.isdir(path):
         yield from _below_folder(path)
+        return
+    if path != "-" and os.path.exists(path) and not os.path.isfile(path):
+        yield File(path, error="not a regular file")  # a pipe, which might never end
         return
     try:
         source = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
@@ -127,10 +135,32 @@ def _below_folder(path: str) -> Iterator[File]:
         folders[:] = sorted(name for name in folders if not (name.startswith(".") or name in _NOT_THE_USERS))
         for name in sorted(names):
             if name.endswith((".py", ".ipynb")):
-                file = os.path.join(place, name)
-                special = os.path.exists(file) and not os.path.isfile(file)  # a pipe, which might never end
-                yield from [File(file, error="not a regular file")] if special else _reports(file)
+                yield from _reports(os.path.join(place, name))
     yield from (File(str(error.filename), error=str(error.strerror)) for error in unreadable)
+
+
+def _with_modules(files: list[File]) -> list[File]:
+    """The files, and after them the modules of the same programs that they import."""
+    seen = {os.path.realpath(file.path) for file in files}
+    programs = [(file, os.path.dirname(file.path)) for file in files]
+    for file, folder in programs:  # which grows on the way
+        for dots, name in sorted(file.modules):
+            start = os.path.join(os.path.dirname(file.path), *[os.pardir] * (dots - 1)) if dots else folder
+            for path in _files_of(start, name.split(".") if name else []):
+                if os.path.isfile(path) and os.path.realpath(path) not in seen:
+                    seen.add(os.path.realpath(path))
+                    programs += [(report, folder) for report in _reports(path)]
+    return [file for file, _ in programs]
+
+
+def _files_of(folder: str, names: Sequence[str]) -> Iterator[str]:
+    """Where the modules of a dotted name are, if they are in a folder: of each package its first file."""
+    place = folder
+    for number, name in enumerate(names, 1):
+        place = os.path.join(place, name)
+        yield os.path.join(place, "__init__.py")
+        if number == len(names):
+            yield f"{place}.py"
 
 
 # ---- what a name is
@@ -143,6 +173,8 @@ _VALUE = "()"
 @functools.cache
 def _found(path: str) -> tuple[str, str | None, Any]:
     """Status, what to use instead, and tapejax's object, for ``tf.nn.relu``."""
+    if path.startswith("tf.keras.") and path in MISSING:  # Keras has it
+        return "missing", MISSING[path], None
     found: Any = tapejax
     value = False
     for part in path.split(".")[1:]:
@@ -158,8 +190,6 @@ def _found(path: str) -> tuple[str, str | None, Any]:
             return "missing", str(error).partition(": use ")[2] or None, None
         except (ImportError, RuntimeError) as error:  # Keras is not installed, or was loaded with another backend
             return "unchecked", str(error), None
-    if path in MISSING:  # Keras has it
-        return "missing", MISSING[path], None
     if (reason := vars(found).get("_tapejax_unchecked") if isinstance(found, type) else None) is not None:
         return "unchecked", reason, found
     return "supported", None, found
@@ -238,6 +268,8 @@ def _lacking(path: str, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
 
 
 _MAKES_TENSORS = ("tf.constant", "tf.convert_to_tensor", "tf.Variable")
+_TAKES_DEVICES = ("tf.distribute.MirroredStrategy",)
+_DEVICES = "whether there are so many, and a strategy for them, shows when it runs: see docs/devices.md"
 _REFUSES = "tf.function to compile: JAX runs at once, and has no graphs to build"
 
 
@@ -251,8 +283,8 @@ def _is_string(node: ast.AST) -> bool:
 # ---- what the program means
 
 
-def _read(parts: Iterable[tuple[int | None, str | bytes]]) -> Iterator[Use]:
-    """The uses in the parts of one program: cells, or the only one."""
+def _read(parts: Iterable[tuple[int | None, str | bytes]]) -> _Reader:
+    """What has read the parts of one program: cells, or the only one."""
     reader = _Reader()
     for cell, source in parts:
         with warnings.catch_warnings(action="ignore"):  # the program's own mistakes
@@ -265,8 +297,7 @@ def _read(parts: Iterable[tuple[int | None, str | bytes]]) -> Iterator[Use]:
         reader.part(tree, cell, source)
     while reader.later:  # the bodies of functions run when all that surrounds them has run
         reader.later.pop(0)()
-    given = tuple(f"{path}{end}" for path in reader.assigned for end in (".", "("))
-    yield from (use for use in reader.uses if use.name not in reader.assigned and not use.name.startswith(given))
+    return reader
 
 
 # What a name may stand for: paths as "tf.nn", and None for anything that is not TensorFlow's.
@@ -306,6 +337,13 @@ class _Reader(ast.NodeVisitor):
         self.assigned: set[str] = set()  # names of TensorFlow's that the program itself sets: tf.foo = ...
         self.sure = True  # outside of branches
         self.later: list[Callable[[], None]] = []
+        self.modules: set[tuple[int, str]] = set()
+        self.lengths: dict[str, int] = {}  # of lists that names stand for
+
+    def found(self) -> Iterator[Use]:
+        """The uses, but for names that the program itself gives a module."""
+        given = tuple(f"{path}{end}" for path in self.assigned for end in (".", "("))
+        return (use for use in self.uses if use.name not in self.assigned and not use.name.startswith(given))
 
     def part(self, tree: ast.Module, cell: int | None, source: str | bytes) -> None:
         self.cell = cell
@@ -372,6 +410,17 @@ class _Reader(ast.NodeVisitor):
                     self.note(node, path, "missing", _REFUSES)
                 for place, argument, use in _lacking(path, node):
                     self.note(place, f"{path}({argument})", "missing", use)
+                if path in _TAKES_DEVICES and (count := self.length(node)) > 1:
+                    self.note(node, f"{path}(devices=)", "unchecked", f"{path}(devices=) of {count}: {_DEVICES}")
+
+    def length(self, node: ast.Call) -> int:
+        """The length of a call's first argument, or of its ``devices=``, where that is a list in the text; else 0."""
+        for value in [keyword.value for keyword in node.keywords if keyword.arg == "devices"] + node.args[:1]:
+            if isinstance(value, (ast.List, ast.Tuple)):
+                return len(value.elts)
+            if isinstance(value, ast.Name):
+                return self.lengths.get(value.id, 0)
+        return 0
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self.function(node.args, [ast.Expr(node.body)])
@@ -400,6 +449,7 @@ class _Reader(ast.NodeVisitor):
         match target:
             case ast.Name(id=name):
                 self.scope.bind(name, self.paths(value), self.sure)
+                self.lengths[name] = len(value.elts) if isinstance(value, (ast.List, ast.Tuple)) else 0
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 paired = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(targets)
                 for number, each in enumerate(targets):
@@ -415,12 +465,17 @@ class _Reader(ast.NodeVisitor):
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             path = self.imported(alias, alias.name)
+            self.modules.add((0, alias.name))
             if path is not None and alias.asname is None:
-                path = "tf"  # `import tensorflow.keras` binds tensorflow
+                path = (
+                    "tf.keras" if alias.name.startswith(imports.KERAS) else "tf"
+                )  # `import tensorflow.keras` binds tensorflow
             self.scope.bind(alias.asname or alias.name.partition(".")[0], frozenset([path]), self.sure)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
+            whole = ".".join(part for part in (node.module, alias.name) if part and part != "*")
+            self.modules |= {(node.level, node.module or ""), (node.level, whole)}
             module = None if node.level else node.module
             if module and alias.name == "*":
                 path = self.imported(alias, module)
@@ -435,10 +490,10 @@ class _Reader(ast.NodeVisitor):
         top, _, below = module.partition(".")
         if top in imports.BUILT_ON_TENSORFLOW and not f"{below}.{name}".startswith("substrates."):
             self.note(node, module, "missing", imports.BUILT_ON_TENSORFLOW[top])
-        if top not in _ROOTS:
+        if top not in _ROOTS or (top == imports.KERAS and below.startswith("src")):
             return None
-        path = ".".join(part for part in ("tf", below, name) if part)
-        if top != imports.ALIAS and _is_own_module(f"{path}.".split(".")[1]):
+        path = ".".join(part for part in ("tf", top == imports.KERAS and top, below, name) if part)
+        if top == "tapejax" and _is_own_module(f"{path}.".split(".")[1]):
             return None  # from tapejax import runner
         self.note_paths(node, frozenset([path]))
         return path

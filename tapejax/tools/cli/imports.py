@@ -28,7 +28,7 @@ from ...places import INSTALLED as INSTALLED
 from ...places import is_library
 
 ALIAS = "tensorflow"
-_KERAS = "keras"
+KERAS = "keras"
 
 # What is built on TensorFlow itself, and so returns or takes its tensors. (tensorflow_probability.substrates is not.)
 _BUILT = Path(__file__).with_name("built_on_tensorflow.txt").read_text(encoding="utf-8")
@@ -121,7 +121,7 @@ def _is_generated(frame: types.FrameType | None) -> bool:
 
 def _is_ours(name: str) -> bool:
     top, _, below = name.partition(".")
-    if top == _KERAS:
+    if top == KERAS:
         return not below.startswith("src")
     return top == ALIAS or (top in BUILT_ON_TENSORFLOW and below.partition(".")[0] != "substrates")
 

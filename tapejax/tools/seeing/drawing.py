@@ -27,7 +27,8 @@ from ...tf.values.errors import extra_missing
 from ...tf.values.shown import number_text
 from ...tf.values.types import Array
 from .graph_evidence import given_at
-from .listing import Names, ancestors, cut, name_of, options, shortened
+from .listing import Names, ancestors, name_of, options, shortened
+from .tables import cut
 
 # More operations than this are folded into groups.
 OPERATIONS = 60

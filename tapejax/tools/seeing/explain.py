@@ -36,7 +36,7 @@ from .listing import Names, Variables, loops, name_of
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward, BackwardStep
-from .tables import Rows
+from .tables import Rows, in_columns
 from .text_evidence import TextEvidence, Texts, number_name
 
 _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
@@ -86,13 +86,12 @@ class SourceReport(NamedTuple):
                 lines.append(f"  {bullet}" + str(reason).replace("\n", "\n  " + " " * len(bullet)))
             return "\n".join(lines)
         lines = [f"{self.name}: {self.state}" + ("" if self.path else ": it is the target itself")]
-        width, wide = (max((len(str(step[i])) for step in self.path), default=0) for i in (0, 1))
-        for step in self.folded():
-            if isinstance(step, str):
-                lines.append(f"     {step}: .path has them")
-                continue
-            where = f"   {step.line}  {step.line.text}" if step.line else ""
-            lines.append(f"  -> {step.operation.ljust(width)}  {step.value.ljust(wide)}{where}".rstrip())
+        steps = [
+            (f"  -> {step.operation}", step.value, f" {step.line}  {step.line.text}" if step.line else "")
+            for step in self.path
+        ]
+        row = dict(zip(map(id, self.path), in_columns(steps, "<~~"), strict=True)) if steps else {}
+        lines += [f"     {s}: .path has them" if isinstance(s, str) else row[id(s)] for s in self.folded()]
         lines += [f"  note: {reason}".replace("\n", "\n  ") for reason in self.reasons]
         return "\n".join(lines)
 

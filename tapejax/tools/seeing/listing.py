@@ -12,7 +12,6 @@ import functools
 import html
 import itertools
 import re
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
@@ -36,7 +35,7 @@ from ...tf.values.shown import ORANGE, bold, faint, number_text, page, table_htm
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.tensor import Tensor, Variable
 from ...tf.values.types import Array, VariableLike
-from .tables import in_columns
+from .tables import cut, in_columns
 
 # Tables longer than this show their beginning and their end.
 ROWS, FIRST, LAST = 60, 40, 15
@@ -575,11 +574,6 @@ def heading(tape: GradientTape, recording: Recording | None, names: Names | None
     return text
 
 
-def cut(text: str, width: int) -> str:
-    """A text by its beginning."""
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
 def shortened(name: str, width: int = 32) -> str:
     """A long path by its end: ``…/dense_1/kernel``."""
     while len(name) > width and "/" in name.removeprefix("…/"):
@@ -603,9 +597,7 @@ def text_table(tape: GradientTape, recording: Recording | None, spaces: Sequence
         texts = (cut(row.value, 44), row.operation, cut(row.inputs, 60), cut(line, 64))
         cells.append((str(row.number), "∂" if row.carries else "", *texts))
     carries = max(len(mark) for _, mark, *_ in cells)
-    lines = in_columns([(f"{number} {mark.ljust(carries)}", *rest) for number, mark, *rest in cells], "><<<<")
-    if sys.stdout.isatty():  # a row is a row there
-        lines = [cut(line, shutil.get_terminal_size().columns) for line in lines]
+    lines = in_columns([(f"{number} {mark.ljust(carries)}", *rest) for number, mark, *rest in cells], ">~<~~")
     legend = ["∂: carries gradient to what the tape watches"] if carries else []
     return "\n".join([heading(tape, recording, names), *lines, *legend])
 

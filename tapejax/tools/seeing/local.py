@@ -24,8 +24,8 @@ from ...tape.recording import Entry
 from ...tape.slicing import Step
 from ...tf.values.shown import CELLS, number_text
 from ...tf.values.types import Array
-from .listing import Names, cut, name_of, options
-from .tables import tables
+from .listing import Names, name_of, options
+from .tables import cut, tables
 
 # By the name of an operation the rules for its inputs: factors, and what passes on cotangents and tangents of matrices.
 ELEMENTWISE, BACK, FORWARD = (

@@ -20,8 +20,7 @@ from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
 from ...tf.values.shown import bold, faint, page, table_html
 from ...tf.values.tensor import Tensor
-from .listing import cut
-from .tables import Rows, bar_html, bar_text, in_columns
+from .tables import Rows, bar_html, bar_text, cut, in_columns
 
 UNITS = ("B", "KB", "MB", "GB", "TB")
 
@@ -65,7 +64,7 @@ class Memory(Rows[MemoryRow]):
 
     def __repr__(self) -> str:
         head = "bytes", "needed", "saved", "values", bar_text(0), "line", ""
-        return "\n".join([self._heading(), *in_columns([head, *self._cells(bar_text, 64)], ">>>><<<")])
+        return "\n".join([self._heading(), *in_columns([head, *self._cells(bar_text, 64)], ">>>><<~")])
 
     def _repr_html_(self) -> str:
         cells = self._cells(lambda share: bar_html(share, "currentColor;opacity:.4"), 80)

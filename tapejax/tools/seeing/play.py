@@ -30,10 +30,11 @@ from ...tf.values.shown import CELLS, value_text
 from ...tf.values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened
-from .listing import cut, name_of, options
+from .listing import name_of, options
 from .local import Local, Pass, local
 from .split import listed
 from .steps import Backward
+from .tables import cut
 
 # In pixels, as play.css has them: a character of a label and of a value, what is left and right of them, a line of text.
 LABEL, CHARACTER, PADDING, LINE = 9.1, 8.5, 26, 22

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 from ...places import Line, line_of
 from ...tape.recording import Entry
 from .listing import name_of
-from .tables import cases
+from .tables import cases, cut, terminal_width
 
 # How wide text is printed.
 WIDTH = 96
+# Before it stands so much.
+INDENT = 8
 
 
 class Reason(NamedTuple):
@@ -27,9 +29,11 @@ class Reason(NamedTuple):
     line: Line | None = None
 
     def __str__(self) -> str:
-        where = [f"  {self.line}  {self.line.text}"] if self.line else []
-        remedy = textwrap.wrap(self.remedy, WIDTH, initial_indent="-> ", subsequent_indent="   ")
-        return "\n".join([*textwrap.wrap(self.message, WIDTH), *where, *remedy])
+        most = terminal_width() - INDENT
+        width = min(WIDTH, most)
+        where = [cut(f"  {self.line}  {self.line.text}", most)] if self.line else []
+        remedy = textwrap.wrap(self.remedy, width, initial_indent="-> ", subsequent_indent="   ")
+        return "\n".join([*textwrap.wrap(self.message, width), *where, *remedy])
 
 
 class At(NamedTuple):

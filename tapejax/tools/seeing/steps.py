@@ -33,6 +33,7 @@ from ...tf.values.shown import bold, faint, page, small_html, table_html, value_
 from ...tf.values.types import Array, Nest
 from . import listing
 from .listing import Names
+from .tables import cut, terminal_width
 
 # ---- step by step ---------------------------------------------------------------------------------------------------
 
@@ -60,7 +61,7 @@ class BackwardStep(NamedTuple):
 
     def __str__(self) -> str:
         where = f"   {self.line}  {self.line.text}" if self.line else ""
-        return "\n".join([f"{self.number:>4}  {self.operation}{where}", *self._rows()])
+        return "\n".join([cut(f"{self.number:>4}  {self.operation}{where}", terminal_width()), *self._rows()])
 
     def _rows(self) -> Iterator[str]:
         for arrow, values in (("in ", self.incoming), ("out", self.outgoing)):

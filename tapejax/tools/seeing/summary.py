@@ -16,8 +16,9 @@ from ...tf.values.structures import leaf_of
 from ...tf.values.types import Array, Nest
 from .listing import Variables, shortened
 from .steps import Backward
-from .tables import Rows, bar_html, bar_text, in_columns
+from .tables import BAR, Rows, bar_html, bar_text, cut, in_columns, terminal_width
 
+NUMBERS = 64  # the characters of a row behind its name
 DECADES = 8  # a gradient so many powers of ten below it has none
 
 
@@ -85,10 +86,13 @@ class Summary(Rows[SummaryRow]):
         return [shortened(row.name), row.type, *row.value.cells(), *gradient]
 
     def __repr__(self) -> str:
+        named = max(12, terminal_width() - NUMBERS)
         cells = [["source", "type", *_HEAD, *_HEAD], *map(self._cells, self.rows)]
+        cells = [[cut(name, named), *rest] for name, *rest in cells]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         above = " " * (sum(widths[:2]) + 4) + "value".ljust(sum(widths[2:6]) + 8) + f"gradient of {self.of}"
-        bars = ["", *(bar_text(self._share(row)) for row in self.rows)]
+        room = max(0, terminal_width() - sum(widths) - 2 * len(widths))
+        bars = ["", *(bar_text(self._share(row) * min(1.0, room / BAR)).rstrip() for row in self.rows)]
         return "\n".join([above, *in_columns([[*x, bar] for x, bar in zip(cells, bars, strict=True)], "<<>>>>>>>><")])
 
     def _repr_html_(self) -> str:

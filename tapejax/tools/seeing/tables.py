@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import configparser
 import re
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 BAR = 24  # the length of the longest bar of text
+LEAST = 12  # the characters that a column keeps whose texts may be cut
+LINE = 24  # those that the last one keeps: a file, the number of a line
 
 
 Item = TypeVar("Item")
@@ -27,11 +31,33 @@ class Rows(Sequence[Item]):
         return self.rows[index]
 
 
+def cut(text: str, width: int) -> str:
+    """A text by its beginning."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def terminal_width() -> int:
+    """The characters in a line of the terminal to which is printed; where it is none, as many as one likes."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+
+
 def in_columns(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
-    """Lines with the cells of each row under each other; `sides` has ``<`` or ``>`` for each column: where its texts stand."""
+    """Lines with the cells of each row under each other, none wider than the terminal.
+
+    `sides` has a sign for each column: where its texts stand, ``<`` or ``>``, or ``~``, to the left, for texts that may be cut:
+    the widest first.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    columns = list(zip(sides, widths, strict=True))
-    return ["  ".join(f"{x:{side}{n}}" for x, (side, n) in zip(row, columns, strict=True)).rstrip() for row in rows]
+    most = terminal_width()
+    while sum(widths) + 2 * (len(widths) - 1) > most:
+        least = {i: LINE if i == len(sides) - 1 else LEAST for i, side in enumerate(sides) if side == "~"}
+        wide = [(widths[i], i) for i, n in least.items() if widths[i] > n]
+        if not wide:
+            break
+        widths[max(wide)[1]] -= 1
+    columns = list(zip(sides.replace("~", "<"), widths, strict=True))
+    lines = ["  ".join(f"{cut(x, n):{side}{n}}" for x, (side, n) in zip(row, columns, strict=True)) for row in rows]
+    return [cut(line.rstrip(), most) for line in lines]
 
 
 def bar_text(share: float) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import copy
+import gc
 import pickle
+import struct
 import sys
 import warnings
 
@@ -834,13 +836,37 @@ def test_arrays_under_disable_jit():
 # ---- other libraries ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="classes have a buffer from Python 3.12 on")
-def test_a_tensor_has_a_buffer():
-    x = constant([[1.0, 2.0]])
-    view = memoryview(x)
-    assert view.readonly and view.shape == (1, 2) and view.format == "f" and bytes(x) == np.float32([1, 2]).tobytes()
-    with pytest.raises(ValueError):
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("value", [3, 1.5, True, [[1, 2], [3, 4]], [[1.0], [2.0]], [True, False], [], 1 + 2j])
+def test_a_tensor_has_numpys_buffer(value, wide):
+    with jax.enable_x64(wide):
+        x = constant(value)
+        view, wanted = memoryview(x), memoryview(x.numpy() if np.ndim(value) else np.array(x.numpy()))
+        assert view.readonly and view.tobytes() == wanted.tobytes()
+        for about in ("format", "itemsize", "nbytes", "ndim", "shape", "strides"):
+            assert getattr(view, about) == getattr(wanted, about)
+        del x
+        gc.collect()
+        assert view.tobytes() == wanted.tobytes()
+
+
+def test_what_takes_a_buffer_takes_a_tensor(tmp_path):
+    x = constant([1.0, 2.0])
+    assert struct.unpack("2f", x) == (1.0, 2.0) and bytearray(x) == x.numpy().tobytes()
+    np.testing.assert_array_equal(np.frombuffer(x, "float32"), [1.0, 2.0])
+    assert memoryview(tf.Variable(3.0).read_value()).tolist() == 3.0
+    assert not np.asarray(x).flags.writeable and np.array(x).flags.writeable
+
+
+def test_a_tensor_without_a_buffer():
+    """NumPy goes on to look for ``__array__``; Python before 3.12 cannot say why there is none."""
+    errors = (ValueError, NotImplementedError) if sys.version_info >= (3, 12) else SystemError
+    with pytest.raises(errors):
         memoryview(constant([1.0], tf.bfloat16))
+    with pytest.raises(errors):
+        jax.jit(lambda x: memoryview(constant(x)) and x)(1.0)
+    with pytest.raises(jax.errors.TracerArrayConversionError):
+        jax.jit(lambda x: np.asarray(constant(x)))(1.0)
     np.testing.assert_array_equal(np.asarray(constant([1.0], tf.bfloat16)), [1.0])
 
 

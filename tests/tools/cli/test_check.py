@@ -363,3 +363,63 @@ def test_what_cannot_be_read_is_said(tmp_path, capsys, name, text, words):
 def test_a_file_that_is_not_there(tmp_path, capsys):
     assert main(["check", str(tmp_path / "absent.py")]) == 2
     assert "absent.py: cannot be read: No such file" in capsys.readouterr().out
+
+
+# ---- what Keras has, and what is refused ----
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import tensorflow as tf\ntf.keras.layers.StringLookup()",
+        "from tensorflow.keras.layers import StringLookup\n",
+        "from tensorflow.keras import layers as L\nL.StringLookup",
+        "import keras\nkeras.layers.StringLookup()",
+        "import keras.layers\nkeras.layers.StringLookup()",
+        "import keras.layers as L\nL.StringLookup",
+        "from keras import layers\nlayers.StringLookup()",
+        "from keras.layers import StringLookup",
+    ],
+)
+def test_what_is_refused_is_listed(text):
+    uses = [use for use in check(text).uses if use.status == "missing"]
+    assert [use.name for use in uses] == ["tf.keras.layers.StringLookup"]
+    assert uses[0].use.startswith("a Python dict")
+
+
+def test_what_tensorflow_computes_is_unchecked(tmp_path):
+    """In a process of its own: this one may have Keras with another backend."""
+    pytest.importorskip("keras")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import tensorflow as tf, keras.src, kerastuner\ntf.keras.layers.Hashing(3), tf.keras.layers.Dense(3)\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("KERAS_")}
+    command = [sys.executable, "-m", "tapejax", "check", "--json", str(program)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    found = {use["name"]: use for use in json.loads(done.stdout)["files"][0]["names"]}
+    assert {name: use["status"] for name, use in found.items()} == {
+        "tf.keras.layers.Hashing": "unchecked",
+        "tf.keras.layers.Dense": "supported",
+    }
+    assert "is computed by TensorFlow, which has to be installed" in found["tf.keras.layers.Hashing"]["use"]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    {
+        "tf.distribute.MirroredStrategy(['/gpu:0', '/gpu:1'])": 2,
+        "tf.distribute.MirroredStrategy(devices=('/gpu:0', '/gpu:1', '/gpu:2'))": 3,
+        "names = ['/gpu:0', '/gpu:1']\ntf.distribute.MirroredStrategy(names)": 2,
+        "tf.distribute.MirroredStrategy()": 0,
+        "tf.distribute.MirroredStrategy(['/gpu:0'])": 0,
+        "tf.distribute.MirroredStrategy(f())": 0,
+        "names = ['/gpu:0', '/gpu:1']\nnames = f()\ntf.distribute.MirroredStrategy(names)": 0,
+    }.items(),
+)
+def test_a_literal_list_of_devices(text, count):
+    uses = [use for use in check("import tensorflow as tf\n" + text).uses if use.status != "supported"]
+    assert [(use.name, use.status) for use in uses] == [("tf.distribute.MirroredStrategy(devices=)", "unchecked")] * (
+        count > 0
+    )
+    assert all(f"of {count}: " in use.use for use in uses)

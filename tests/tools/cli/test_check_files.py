@@ -61,6 +61,63 @@ def test_what_is_no_regular_file(tmp_path, capsys):
     assert "symbolic links" in errors["itself.py"] and "No such file" in errors["gone.py"] and len(errors) == 4
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+def test_a_pipe_is_not_opened(tmp_path, capsys):
+    """Nor where the command names it, nor where a program imports it."""
+    os.mkfifo(tmp_path / "pipe.py")
+    status, files = report(tmp_path / "pipe.py", capsys)
+    assert status == 2 and files["pipe.py"]["error"] == "not a regular file"
+    (tmp_path / "good.py").write_text("import pipe\n" + GOOD)
+    status, files = report(tmp_path / "good.py", capsys)
+    assert status == 1 and files.keys() == {"good.py"}
+
+
+def test_modules_of_the_programs_own_are_read(tmp_path, capsys):
+    uses = "import tensorflow as tf\ntf.strings.{}('x')\n"
+    for name, text in {
+        "program.py": "import os, numpy, helper, package.deep.inner\nfrom package import side as s, nothing\n"
+        "try:\n    import last\nexcept ImportError:\n    pass\nimport nowhere\n",
+        "helper.py": "import program, helper\n" + uses.format("upper"),
+        "package/__init__.py": "from . import sibling\n" + uses.format("lower"),
+        "package/sibling.py": uses.format("join"),
+        "package/side.py": "import helper2\n" + uses.format("split"),
+        "package/deep/__init__.py": "",
+        "package/deep/inner.py": "from ..up import value\n" + uses.format("length"),
+        "package/up.py": uses.format("strip"),
+        "package/helper2.py": "not read: it lies beside `side`, not beside the program",
+        "last.py": uses.format("substr"),
+        "unused.py": uses.format("format"),
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    status = check.main([str(tmp_path / "program.py")], as_json=True)
+    found = json.loads(capsys.readouterr().out)["files"]
+    paths = [os.path.relpath(os.path.realpath(file["path"]), os.path.realpath(tmp_path)) for file in found]
+    assert status == 1 and paths[0] == "program.py" and len(paths) == len(set(paths))
+    names = {
+        path: [use["name"].rpartition(".")[2] for use in file["names"]] for path, file in zip(paths, found, strict=True)
+    }
+    assert {path: all_ for path, all_ in names.items() if all_} == {
+        "helper.py": ["upper"],
+        "last.py": ["substr"],
+        os.path.join("package", "__init__.py"): ["lower"],
+        os.path.join("package", "sibling.py"): ["join"],
+        os.path.join("package", "side.py"): ["split"],
+        os.path.join("package", "deep", "inner.py"): ["length"],
+        os.path.join("package", "up.py"): ["strip"],
+    }
+    check.main([str(tmp_path / "program.py"), str(tmp_path / "helper.py")], as_json=True)
+    again = [file["path"] for file in json.loads(capsys.readouterr().out)["files"]]
+    assert len(again) == len(found) and len(set(again)) == len(again)
+
+
+def test_a_module_that_cannot_be_read(tmp_path, capsys):
+    (tmp_path / "program.py").write_text("import broken\n")
+    (tmp_path / "broken.py").write_text("x = = 1\n")
+    status, files = report(tmp_path / "program.py", capsys)
+    assert status == 2 and "invalid syntax" in files["broken.py"]["error"] and files["program.py"]["error"] is None
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
 def test_what_may_not_be_read(tmp_path, capsys):
     (tmp_path / "closed").mkdir(mode=0)

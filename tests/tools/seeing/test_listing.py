@@ -230,12 +230,30 @@ def test_rows_fit_the_terminal(monkeypatch):
         def isatty(self):
             return True
 
-    tape, *_ = recorded()
-    wide = str(tape)
-    monkeypatch.setenv("COLUMNS", "70")
+    first_weights_of_the_network = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape(persistent=True) as tape:
+        activations_of_the_first_layer = tf.tanh(tf.constant([[1.0, 2.0]]) @ first_weights_of_the_network)
+        loss = tf.reduce_mean(activations_of_the_first_layer * activations_of_the_first_layer)
+    flat = tf.Variable(2.0)
+    with tf.GradientTape() as other:
+        none = tf.round(flat) * 2.0 + activations_of_the_first_layer
+
+    def shown():
+        path = tape.explain(loss, first_weights_of_the_network)
+        return list(map(str, (tape, path, other.explain(none, flat), tape.memory(loss, first_weights_of_the_network))))
+
+    wide = shown()
+    summary = str(tape.summary(loss, first_weights_of_the_network))
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", Terminal())
-    narrow = str(tape)
-    assert max(map(len, narrow.splitlines()[1:-1])) == 70 < max(map(len, wide.splitlines()))
+    for before, text in zip(wide, shown(), strict=True):
+        assert max(map(len, text.splitlines())) <= 80 < max(map(len, before.splitlines())), text
+        places = [part for part in before.split() if part.startswith("test_listing.py:")]
+        assert places == [part for part in text.split() if part.startswith("test_listing.py:")]
+    narrow = str(tape.summary(loss, first_weights_of_the_network))
+    assert max(map(len, narrow.splitlines())) <= 80 and "█" * 24 in summary and narrow.splitlines()[-1].endswith("0%")
+    monkeypatch.setenv("COLUMNS", "30")
+    assert max(map(len, str(tape).splitlines()[1:-1])) == 30
 
 
 def test_marks_what_carries_gradient():

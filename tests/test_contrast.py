@@ -1,0 +1,71 @@
+"""Text is told from its background: the ratio of WCAG 2, computed of the colours in the style sheets, is 4.5 at least."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LEAST = 4.5
+
+
+def luminance(colour):
+    digits = colour.removeprefix("#")
+    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+    parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_ratio_itself():
+    assert contrast("#000", "#ffffff") == pytest.approx(21)
+    assert contrast("#aa22ff", "#212121") == pytest.approx(3.36, abs=0.01)  # what operators had on the dark site
+    assert contrast("#408080", "#f5f5f5") == pytest.approx(4.17, abs=0.01)  # and comments on the light one
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_code_on_the_site(scheme):
+    css = (ROOT / "docs/site/extra.css").read_text(encoding="utf-8")
+    (block,) = re.findall(rf'(?m)^\[data-md-color-scheme="{scheme}"\] {{\n(.*?)^}}', css, re.DOTALL)
+    colours = dict(re.findall(r"--([\w-]+): (#\w+);", block))
+    paper = colours.pop("code-paper")
+    assert {"code-comment", "code-number", "code-operator"} <= set(colours)
+    assert {name: contrast(x, paper) for name, x in colours.items() if contrast(x, paper) < LEAST} == {}
+
+
+# The player: what is written on what.
+WRITTEN = {
+    "paper": "ink faint forward backward tangent cut",
+    "wash": "ink faint",
+    "forward-wash": "ink forward",
+    "backward-wash": "ink backward",
+    "source": "ink backward",
+    "target": "ink backward",
+    "other": "ink",
+}
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_player(dark):
+    css = (ROOT / "tapejax/tools/seeing/play.css").read_text(encoding="utf-8")
+    pairs = re.findall(r"--([\w-]+): light-dark\((#\w+), (#\w+)\);", css)
+    colours = {name: (light, night)[dark] for name, light, night in pairs}
+    found = {
+        (text, on): contrast(colours[text], colours[on]) for on, texts in WRITTEN.items() for text in texts.split()
+    }
+    assert {pair: ratio for pair, ratio in found.items() if ratio < LEAST} == {}
+
+
+def test_figures_of_notebooks():
+    """Text in a colour of the figures, on white."""
+    text = (ROOT / "notebooks/style.py").read_text(encoding="utf-8")
+    ink = re.search(r'INK = .*?"(#\w+)"\n', text)[1]
+    readable = re.findall(r'(?:ORANGE|SKY): "(#\w+)"', text)
+    assert len(readable) == 2 and min(contrast(x, "#fff") for x in [ink, *readable]) >= LEAST
