@@ -23,6 +23,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NoReturn, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.cache import on_clear
@@ -32,7 +33,7 @@ from ...places import levels_to_user
 from ...tape import active, operation
 from ...tape.operation import by_operations
 from ..ops.sizes import Sizes
-from ..values import reading, staging
+from ..values import reading, replicas, staging
 from ..values.errors import PythonNeeded, SymbolicValue
 from ..values.staging import Staged, abstract
 from ..values.structures import is_variable
@@ -128,7 +129,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
             keras_control_flow.refuse_assignment(variable.path)
         if not is_new:
             reading.use(variable, "_value", variable._value)
-        new = reading.detached(new)
+        new = reading.detached(replicas.placed(new) if is_new else new)
         with reading.tracing:  # as `Variable._store`
             direct_assign(variable, new)
         if capture is not None and is_new and isinstance(new, Tracer):
@@ -147,6 +148,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
     kind.assign_add, kind.assign_sub = map(_as_one_step, (kind.assign_add, kind.assign_sub))
+    kind.assign, kind.assign_add, kind.assign_sub = map(_aggregating, (kind.assign, kind.assign_add, kind.assign_sub))
     kind._initialize_with_initializer = initialize_now
     kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
 
@@ -157,6 +159,22 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         return reading.read(variable) if _called_by_keras() else our_value.fget(variable)
 
     ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
+
+
+def _aggregating(update: Callable) -> Callable:
+    """A method that assigns to a variable, in a strategy's replica what all replicas' values become by its aggregation."""
+
+    @functools.wraps(update)
+    def once(self: Any, value: TensorLike) -> Any:
+        if not replicas.here.running:
+            return update(self, value)
+        # TensorFlow's replicas keep moving statistics apart, and outside of them those of the first are read.
+        kind = "only_first_replica" if self.aggregation == "none" and not self.trainable else self.aggregation
+        array = replicas.aggregated(jnp.asarray(arrays_in(value), self.dtype), kind, self.path)
+        with replicas.setting(running=False):
+            return update(self, array)
+
+    return once
 
 
 def _as_one_step(update: Callable) -> Callable:
@@ -473,6 +491,18 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
             warnings.warn(f"{warning.message} {HINT}", warning.category, stacklevel=levels_to_user())
         return found
 
+    update_step = optimizer._backend_update_step
+
+    @functools.wraps(update_step)
+    def update_with_all(self: Optimizer, grads: list, trainable_variables: list, learning_rate: Any) -> None:
+        """The gradients of all replicas are added, and the variables, which are the same in all, updated once."""
+        if not replicas.here.running:
+            return update_step(self, grads, trainable_variables, learning_rate)
+        grads = [replicas.aggregated(x, "SUM", "a gradient") for x in grads]
+        with replicas.setting(running=False):
+            update_step(self, grads, trainable_variables, learning_rate)
+
+    optimizer._backend_update_step = update_with_all
     optimizer.apply, optimizer._filter_empty_gradients = apply_arrays, filter_with_hint
 
 

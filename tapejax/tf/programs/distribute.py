@@ -27,6 +27,7 @@ from ..ops import math as _math
 from ..ops.random import each_row
 from ..ops.tpu import TPUClusterResolver, require_tpu
 from ..values import nest, reading, replicas
+from ..values.missing import no_attribute
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, op, raw
 from ..values.types import Array, AxisLike, Ignored, Nest, TensorLike
 from .function import function
@@ -256,7 +257,12 @@ class StrategyExtended:
         return self._strategy.reduce(reduce_op, value, axis=None)
 
     def update(
-        self, var: Any, fn: Callable, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, group: bool = True
+        self,
+        var: Any,
+        fn: Callable,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        group: bool = True,
     ) -> Any:
         """``fn(var, *args, **kwargs)``, on all devices at once."""
         return fn(var, *args, **(kwargs or {}))
@@ -283,6 +289,9 @@ class Strategy:
 
     num_replicas_in_sync = property(lambda self: 1 if self._mesh is None else self._mesh.size, doc="How many replicas.")
     extended = property(StrategyExtended, doc="What libraries ask of a strategy.")
+
+    def __getattr__(self, name: str) -> Any:
+        no_attribute("distribute.Strategy", self, name)
 
     def _use(self, devices: Sequence[jax.Device]) -> None:
         self._names = tuple(f"/job:localhost/replica:0/task:0/device:{d.platform.upper()}:{d.id}" for d in devices)
@@ -371,7 +380,9 @@ class Strategy:
             if isinstance(x, PerReplica):
                 x = reduction(x._stacked, 0) if axis is None else _merged(x, axis)
             elif self._mesh is not None and kind is ReduceOp.SUM and not (isinstance(x, (int, float)) and x == 0):
-                raise ValueError(f"A non-DistributedValues value {x} cannot be reduced with the given reduce op {kind}.")
+                raise ValueError(
+                    f"A non-DistributedValues value {x} cannot be reduced with the given reduce op {kind}."
+                )
             return x if axis is None else reduction(x, axis)
 
         return nest.map_structure(reduced, value)
@@ -432,13 +443,17 @@ class Strategy:
         return self._placed(array.reshape(count, len(array) // count, *array.shape[1:]))
 
     def _placed(self, stacked: np.ndarray) -> PerReplica:
+        assert self._mesh is not None
         sharding = NamedSharding(self._mesh, PartitionSpec(replicas.AXIS))
         stacked = np.asarray(convert_to_tensor(stacked))
         return PerReplica(Tensor(jax.make_array_from_callback(stacked.shape, sharding, lambda part: stacked[part])))
 
 
-class _Hole(NamedTuple):
-    number: int
+class _Hole:
+    """Where a tensor was in a structure."""
+
+    def __init__(self, number: int):
+        self.number = number
 
 
 def _merged(x: PerReplica, axis: Any) -> Tensor:

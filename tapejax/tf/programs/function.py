@@ -25,7 +25,7 @@ from ...jaxprs.fence import trace_context
 from ...places import serves
 from ...tape import active
 from ..ops.table import accepting
-from ..values import nest, reading
+from ..values import nest, reading, replicas
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
 from ..values.missing import no_attribute

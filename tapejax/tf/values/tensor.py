@@ -22,7 +22,7 @@ from ...jaxprs.fence import ConcreteArray, Tracer, current_trace, made_at, refus
 from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation, runner
 from ...tape.operation import Op, op_of
-from . import buffers, reading
+from . import buffers, reading, replicas
 from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
