@@ -111,8 +111,7 @@ def code(function: Callable[..., Any], *args: Nest) -> Any:
     >>> print(tapejax.code(jax.vmap(jnp.dot), jnp.ones((2, 3)), jnp.ones((2, 3))))
     def f(a, b):
         # for b: float32[2,3]
-        t0 = jnp.einsum('ij,ij->i', a, b)
-        return t0
+        return jnp.einsum("ij,ij->i", a, b)
     <BLANKLINE>
     """
 from tapejax import compat as compat

@@ -712,7 +712,7 @@ class GradientTape:
     def __iter__(self) -> Any: ...
     def __getitem__(self, index: int | slice) -> Any:
         """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
-    def as_function(self, target: Nest, sources: Nest, arguments: Nest = ...) -> Any:
+    def as_function(self, target: Nest, sources: Nest, arguments: Nest = ..., flat: bool = False) -> Any:
         """The pure function from `sources` to `target` that the tape recorded.
 
         Args:
@@ -722,6 +722,8 @@ class GradientTape:
             list, a tuple, or a dict from names to values. Each becomes a parameter after `sources`, in this order, of the
             shape and dtype that it has here. What was computed of an argument before the block is another value. Of a
             plain ``jax.Array`` the tape does not see that Python takes a number (``float(x)``): pass a `Tensor` where in doubt.
+            One may be a nested dict of tensors, ``{"state": {"mean": mean}}``: it is a parameter as a whole.
+          flat: whether the code has one line for each operation, without the functions of the recorded program.
 
         Returns:
           A function of one argument, structured as `sources`, and of `arguments`, by position or by name, that returns
@@ -729,7 +731,10 @@ class GradientTape:
           TypeError. Its `jax.grad` at `sources` is the tape's gradient; what the tape did not see depend on the sources is
           constant.
           Printed, it is code: plain ``jnp`` that runs where it is pasted (after ``import jax``, ``import jax.numpy as
-          jnp`` and ``import numpy as np``). Arrays too large to write down are names in it: its ``constants``.
+          jnp`` and ``import numpy as np``). Functions that the block called are functions in it, and derivatives that it took
+          are `jax.grad` and its kin; a notebook shows it beside the recorded lines. Arrays too large to write down are names
+          in it: its ``constants``. Variables with paths, as Keras's, are a tree in it, ``params["dense"]["kernel"]``: its
+          ``tree`` makes that of their list.
 
         Raises:
           RuntimeError: the tape is used up, or recorded nothing yet.
@@ -749,8 +754,22 @@ class GradientTape:
         25.0 6.0
         >>> print(f)
         def f(x):
-            y = x ** 2
+            y = x**2
             return y
+        <BLANKLINE>
+
+        >>> with tf.GradientTape() as outer:
+        ...     outer.watch(x)
+        ...     with tf.GradientTape() as inner:
+        ...         inner.watch(x)
+        ...         y = jnp.sin(x) * x
+        ...     slope = inner.gradient(y, x)
+        ...     loss = slope**2
+        >>> print(outer.as_function(loss, x))
+        def f(x):
+            slope = jax.grad(lambda x: jnp.sin(x) * x)(x)
+            loss = slope**2
+            return loss
         <BLANKLINE>
 
         >>> rate = tf.constant(0.5)
@@ -898,7 +917,9 @@ class GradientTape:
         It shows the graph of `draw`, beside it the user's lines, and at each step of the backward pass what is added to the
         cotangent of which value, and why: the local derivative. *Forward mode* shows the tangents instead. A double-framed
         operation (a jitted function, a ``scan``, a ``cond``, an inner gradient) opens at a click. Buttons, a slider, the
-        arrow keys and a presenter's clicker step; *Predict* covers each result until one asks for it. The
+        arrow keys and a presenter's clicker step; *Predict* covers each result until one asks for it. *Beside JAX's
+        programs* sets three listings next to the tape, which step with it: the jaxpr, its linear part and the transposed of
+        that, from ``jax.make_jaxpr``, ``jax.linearize`` and ``jax.linear_transpose``. The
         address of the saved page has the step: ``tape.html#7`` leads to the seventh. Beyond 60 operations, neighbouring
         ones are one step. The page is one piece of HTML, which needs no server and no network; a notebook that is
         not trusted shows the picture of `draw`, for which Matplotlib is needed. The tape is not used up.

@@ -53,7 +53,20 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: Any = None, message:
 def assert_type(tensor: TensorLike, tf_type: DTypeLike, message: str | None = None, name: str | None = None) -> None:
     """Raises TypeError unless `tensor` has the dtype `tf_type`."""
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> tf.Tensor:
-    """`tensor`, if it has no NaN and no infinity; else raises InvalidArgumentError."""
+    """`tensor`, if it has no NaN and no infinity, and so has the gradient that a tape takes through it.
+
+    Raises:
+      InvalidArgumentError: it has some, here or, with `message`, where the gradient is taken; or it is of no floating dtype.
+
+    >>> import tapejax as tf
+    >>> x = tf.constant([0.0])
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = tf.sqrt(tf.debugging.check_numerics(x, "x"))
+    >>> tape.gradient(y, x)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tapejax.tf.values.errors.InvalidArgumentError: Not a number ... detected in gradient. x : Tensor had Inf values
+    """
 def clear_caches() -> None:
     """Forgets the programs and derivatives that tapejax keeps to use them again: the next use makes and compiles each anew.
 
