@@ -30,6 +30,8 @@ CAPTURE_LIMIT = 2.0  # microseconds that noting the line may take, per operation
 LINES = "lines"  # of code; counted only if named
 SHORT = "short"  # whole short programs; run only if named
 LIBRARIES = "libraries"  # steps of other libraries; run only if named
+# by both clocks: the steps once warm, and the hundred after the first
+BOTH = ("cpu", "clock", "cpu_hundred", "clock_hundred")
 ROOT = Path(__file__).resolve().parents[1]
 
 TITLES = {
@@ -152,7 +154,7 @@ def _import_times(systems: list[str], repeats: int) -> dict[str, Times | str]:
 def _show(name: str, times: dict[str, Times | str]) -> bool:
     """Print one workload's table; returns whether tapejax met its targets."""
     title = f"{name}: {TITLES.get(name) or WORKLOADS[name].title}"
-    heads = ["ms a step", "10 %", "90 %", "first", "next 100", "slowest", "MiB"]
+    heads = ["ms a step", "10 %", "90 %", "first", "next 100", "slowest", "MiB", "CPU", "clock", "CPU 100", "clock 100"]
     print(f"\n{title}\n  {'system':<12}{''.join(f'{head:>11}' for head in heads)}{'tapejax takes':>24}")
     passed = True
     ours = times.get("tapejax")
@@ -163,7 +165,7 @@ def _show(name: str, times: dict[str, Times | str]) -> bool:
             continue
         cells = "".join(
             f"{_milliseconds(row.get(key)):>11}"
-            for key in ("median", "low", "high", "first", "hundred", "slowest", "memory")
+            for key in ("median", "low", "high", "first", "hundred", "slowest", "memory", *BOTH)
         )
         ratio, verdict = "", ""
         if isinstance(ours, dict):

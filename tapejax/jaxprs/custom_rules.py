@@ -41,7 +41,7 @@ class _Around(threading.local):
     """The rules that this thread is looking into, each with what stands for it; and whether to leave out those in them."""
 
     def __init__(self) -> None:
-        self.rules: list[tuple[Any, Any]] = []
+        self.rules: list[tuple[Any, Any, Any]] = []
         self.shallow = False
 
 

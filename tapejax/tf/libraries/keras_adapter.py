@@ -40,6 +40,7 @@ from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable, _creations
 from ..values.types import Array, TensorLike, VariableLike
 from . import keras_control_flow
+from . import keras_fence as fence
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
 
@@ -65,13 +66,12 @@ def install(keras: types.ModuleType) -> None:
     """Prepares `keras`, if it runs on JAX."""
     if keras.backend.backend() != "jax":
         return
-    from keras.src import backend
-    from keras.src.optimizers.base_optimizer import BaseOptimizer
+    backend, optimizer = fence.part("backend"), fence.part("optimizers.base_optimizer").BaseOptimizer
 
     _note_variables(keras.Variable, backend.get_stateless_scope)
     keras.random.SeedGenerator.next = _as_one_step(keras.random.SeedGenerator.next)
     _take_tensors(keras.Layer, keras.Operation, backend)
-    _take_gradients(BaseOptimizer, backend)
+    _take_gradients(optimizer, backend)
     _take_tensors_in_functions()
     keras_control_flow.install(backend.core, _on_arrays)
     _take_datasets()
@@ -349,7 +349,7 @@ _FUNCTIONS = ("ops", "ops.image", "ops.linalg", "ops.nn", "ops.numpy", "random")
 
 def _take_tensors_in_functions() -> None:
     taken: dict[Callable, Callable] = {}
-    for full in (f"{top}.{name}" for top in ("keras", "keras._tf_keras.keras") for name in _FUNCTIONS):
+    for full in (f"{keras.__name__}.{name}" for keras in fence.names_of_keras() for name in _FUNCTIONS):
         with contextlib.suppress(ImportError):  # not in every version
             names = vars(importlib.import_module(full))
             found = {name: fn for name, fn in names.items() if isinstance(fn, types.FunctionType)}
@@ -562,8 +562,8 @@ def _take_datasets() -> None:
     Keras would take it for the Grain dataset that it is, too, of which it knows no number of batches: the end of an epoch of
     `steps_per_epoch` would be that of the next.
     """
-    adapters: Any = importlib.import_module("keras.src.trainers.data_adapters")
-    base = importlib.import_module("keras.src.trainers.data_adapters.data_adapter").DataAdapter
+    adapters: Any = fence.part("trainers.data_adapters")
+    base = fence.part("trainers.data_adapters.data_adapter").DataAdapter
     choose = adapters.get_data_adapter
 
     class DatasetAdapter(base):  # type: ignore[valid-type, misc]

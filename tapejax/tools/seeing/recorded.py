@@ -326,9 +326,11 @@ class Writer:
             self.meanings_of(inner, parts, path, root)
             handed[root] = scope.part(path, [x for _, x in parts])
             given = [each for each in given if all(each[1] is not x for _, x in parts)]
+        result: ast.expr = results[0] if len(results) == 1 else ast.Tuple([*results], ast.Load())
+        first = {key: i for i, key in reversed([*enumerate(scopes.in_order(statements, result))])}
+        given.sort(key=lambda each: first.get(each[0], len(first)))
         parameters = self._ordered(code, lines, depth, given)
         handed |= {key: self.argument(x, active, scope) for key, x, active in parameters}
-        result: ast.expr = results[0] if len(results) == 1 else ast.Tuple([*results], ast.Load())
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
         function = Function([*handed], statements, result, call_name(code), head=head)
         scopes.inline(function, self.names)
@@ -389,7 +391,7 @@ class Writer:
             wish = str(path[-1]) if path else name if name in arguments else called or name
             wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
         left = iter([name for name in arguments if name not in wishes.values()])
-        for key, _, _ in reversed(given):  # they were met from the last to the first
+        for key, _, _ in given:
             if wishes[key] is None:
                 wishes[key] = next(left, None)
             self.names.wishes[key] = wishes[key] or "x"
@@ -401,7 +403,7 @@ class Writer:
             known = self.operands.setdefault(caller.call, {})
             known |= {i: name for i, name in told.items() if name is not None and name != "self"}
         order = {name: i for i, name in enumerate(arguments)}
-        return sorted(reversed(given), key=lambda each: order.get(self.names.wishes[each[0]], len(order)))
+        return sorted(given, key=lambda each: order.get(self.names.wishes[each[0]], len(order)))
 
 
 def item(root: str, path: Path) -> ast.expr:

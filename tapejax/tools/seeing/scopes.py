@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,17 @@ def keys_of(expression: ast.expr) -> Counter[Key]:
     nodes = list(ast.walk(expression))
     bound = {arg.arg for node in nodes if isinstance(node, ast.Lambda) for arg in node.args.args}
     return Counter(n.id for n in nodes if isinstance(n, ast.Name) and is_key(n.id) and n.id not in bound)
+
+
+def in_order(statements: Sequence[Statement], result: ast.expr) -> Iterator[Key]:
+    """The keys in statements and a result, as they are read."""
+    for s in statements:
+        if s.function is not None:
+            yield from in_order(s.function.statements, s.function.result)
+        else:
+            assert s.expression is not None
+            yield from re.findall(rf"{_MARK}\d+", ast.unparse(s.expression))
+    yield from re.findall(rf"{_MARK}\d+", ast.unparse(result))
 
 
 @dataclass

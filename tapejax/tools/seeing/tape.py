@@ -61,7 +61,10 @@ class Seen(GradientTape):
           TypeError. Its `jax.grad` at `sources` is the tape's gradient; what the tape did not see depend on the sources is
           constant.
           Printed, it is code: plain ``jnp`` that runs where it is pasted (after ``import jax``, ``import jax.numpy as
-          jnp`` and ``import numpy as np``). Arrays too large to write down are names in it: its ``constants``.
+          jnp`` and ``import numpy as np``). Functions that the block called are functions in it, and derivatives that it took
+          are `jax.grad` and its kin; a notebook shows it beside the recorded lines. Arrays too large to write down are names
+          in it: its ``constants``. Variables with paths, as Keras's, are a tree in it, ``params["dense"]["kernel"]``: its
+          ``tree`` makes that of their list.
 
         Raises:
           RuntimeError: the tape is used up, or recorded nothing yet.
@@ -81,8 +84,22 @@ class Seen(GradientTape):
         25.0 6.0
         >>> print(f)
         def f(x):
-            y = x ** 2
+            y = x**2
             return y
+        <BLANKLINE>
+
+        >>> with tf.GradientTape() as outer:
+        ...     outer.watch(x)
+        ...     with tf.GradientTape() as inner:
+        ...         inner.watch(x)
+        ...         y = jnp.sin(x) * x
+        ...     slope = inner.gradient(y, x)
+        ...     loss = slope**2
+        >>> print(outer.as_function(loss, x))
+        def f(x):
+            slope = jax.grad(lambda x: jnp.sin(x) * x)(x)
+            loss = slope**2
+            return loss
         <BLANKLINE>
 
         >>> rate = tf.constant(0.5)

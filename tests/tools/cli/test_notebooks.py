@@ -167,7 +167,9 @@ def test_runs_in_a_fresh_kernel(run, path):
 
     said = [output.text for cell in cells for output in cell.outputs if output.get("name") == "stderr"]
     assert not said, f"{path.name} warns: {said}"
-    assert [*map(kinds, cells)] == [*map(kinds, code_cells(saved))], f"{path.name} is saved with outputs of other kinds"
+    stored = [*map(kinds, code_cells(saved))]
+    if any(stored):  # the source archive has notebooks without outputs
+        assert [*map(kinds, cells)] == stored, f"{path.name} is saved with outputs of other kinds"
     assert 0 < took < SECONDS, f"{path.name} took {took:.0f} s"
 
 

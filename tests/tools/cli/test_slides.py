@@ -74,6 +74,16 @@ def test_a_deck_that_is_cut_anew_fits(stem):
 
 
 @each_deck
+def test_a_slide_has_one_idea(stem):
+    """Text behind code begins another slide, unless it asks about what the code shows."""
+    for first, *cells in map(unfolded, slides_of(stem)):
+        done = first.cell_type == "code"
+        for cell in cells:
+            assert not done or cell.cell_type == "code" or cell.source.startswith("**Question"), cell.source
+            done = done or cell.cell_type == "code"
+
+
+@each_deck
 def test_a_section_begins_a_slide(stem):
     for cell in nbformat.read(FOLDER / f"{stem}.ipynb", 4).cells:
         if cell.cell_type == "markdown" and re.match("##? ", cell.source):
@@ -113,8 +123,14 @@ def test_a_deck_as_nbconvert_makes_it(tmp_path, monkeypatch):
     from traitlets.config import Config
 
     monkeypatch.chdir(FOLDER.parent)
-    exporter = exporters.SlidesExporter(config=Config(json.loads((FOLDER / "slides.json").read_text())))
+    settings = json.loads((FOLDER / "slides.json").read_text())
+    settings["SlidesExporter"] |= {"reveal_url_prefix": "lib/reveal.js", "mathjax_url": "lib/mathjax/MathJax.js"}
+    exporter = exporters.SlidesExporter(config=Config(settings))
     page, _ = exporter.from_filename(str(FOLDER / "1_first_tape.ipynb"))
+    loaded = re.findall(r"""<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=["'](?!data:)([^"']+)""", page)
+    assert loaded and all(address.startswith("lib/") for address in loaded)  # nothing comes from a network
+    assert "import mermaid" not in page and "require(" not in page.partition("<main>")[0]
+    assert 'classList.add("fragment")' in page and 'className: "running"' in page  # step by step, a title on each
     assert "Not answered yet." not in page and "<!-- speaker" not in page
     assert page.count('<aside class="notes">') >= 5 and "--jp-content-font-size1: 28px" in page
     rules, _ = exporter.from_filename(str(FOLDER / "0_a_tape_from_scratch.ipynb"))

@@ -1,8 +1,10 @@
 """The settings in `.ci/outputs.py` run a notebook in its place, and store what `test_notebooks.py` accepts."""
 
 import os
+import runpy
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,24 @@ def test_a_notebook_that_fails_is_left_as_it_was(tmp_path):
     done, notebook = stored(tmp_path, "1 / 0")
     assert done.returncode != 0 and "ZeroDivisionError" in done.stderr
     assert notebook.cells[0].outputs == []
+
+
+def test_the_source_archive_has_notebooks_without_outputs(tmp_path, monkeypatch):
+    interface = types.SimpleNamespace(BuildHookInterface=object)
+    monkeypatch.setitem(sys.modules, "hatchling.builders.hooks.plugin.interface", interface)  # Hatch need not be here
+    hook = runpy.run_path(str(ROOT / ".ci" / "sdist.py"))["WithoutOutputs"]()
+    (tmp_path / "notebooks").mkdir()
+    printed = nbformat.v4.new_output("stream", text="1\n")
+    cells = [
+        nbformat.v4.new_code_cell("print(1)", outputs=[printed], execution_count=3),
+        nbformat.v4.new_markdown_cell("α"),
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "notebooks" / "some.ipynb")
+    hook.root, data = str(tmp_path), {"force_include": {}}
+    hook.initialize("standard", data)
+    ((copy, place),) = data["force_include"].items()
+    code, words = nbformat.read(copy, 4).cells
+    assert place == "notebooks/some.ipynb" and code.source == "print(1)" and words.source == "α"
+    assert code.outputs == [] and code.execution_count is None
+    hook.finalize("standard", data, "")
+    assert not os.path.exists(copy)
