@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dis
 import functools
 import html
 import inspect
@@ -267,7 +268,35 @@ def blank(answer: Any) -> bool:
     in_a_cell = isinstance(code, types.CodeType) and not os.path.exists(
         code.co_filename
     )  # a library may have its own ``...``
-    return code is ... or (in_a_cell and any(map(blank, code.co_consts)))
+    if not in_a_cell:
+        return code is ...
+    return any(isinstance(x, types.CodeType) and blank(x) for x in code.co_consts) or _is_left(code)
+
+
+_SUBSCRIPTS = {"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"}
+
+
+def _is_left(code: types.CodeType) -> bool:
+    """Whether a ``...`` in `code` is something else than an index, as in ``x[..., None]``."""
+    steps = list(dis.get_instructions(code))
+    for at, step in enumerate(steps):
+        if "CONST" not in step.opname or not (
+            step.argval is ... or isinstance(step.argval, tuple) and ... in step.argval
+        ):
+            continue
+        if step.opname == "RETURN_CONST":  # of Python 3.12
+            return True
+        depth = 1  # how many values lie on the stack from this one on
+        for later in steps[at + 1 :]:
+            if later.opname == "BUILD_TUPLE" and depth <= later.arg:
+                depth = 1  # now the tuple
+                continue
+            if depth == 1 and (later.opname in _SUBSCRIPTS or later.argrepr == "[]"):
+                break
+            depth += dis.stack_effect(later.opcode, later.arg, jump=False)
+            if depth < 1:
+                return True
+    return False
 
 
 def ready(namespace: dict[str, Any], module: types.ModuleType, *names: str) -> None:

@@ -57,9 +57,9 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
 def _add_port(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "port",
-        help="write a JAX program for a TensorFlow program that trains with a tape, and compare the two",
-        description="Run a program, write a JAX program for it that imports neither TensorFlow nor tapejax, run that too, "
-        "and compare their losses step by step.",
+        help="write the training step of a TensorFlow program with a tape in JAX, and compare the losses",
+        description="Run a program, write the step of its training (init, loss, a jitted update) as a JAX module that imports "
+        "neither TensorFlow nor tapejax, run that on the recorded batches, and compare the losses. The loop stays yours.",
         usage="python -m tapejax port PROGRAM.py -o OUT.py [--steps N] [--tolerance X] [-- ARGUMENT ...]",
         epilog="Exit status: 0, 1 if the losses differ, 2 if the program cannot be ported.",
     )

@@ -40,6 +40,12 @@ def test_code_on_the_site(scheme):
     assert {name: contrast(x, paper) for name, x in colours.items() if contrast(x, paper) < LEAST} == {}
 
 
+def test_code_on_slides():
+    css = (ROOT / "notebooks/slides/index.html.j2").read_text(encoding="utf-8")
+    colours = re.findall(r"\.highlight :is\(.*?\) { color: (#\w+) }", css)
+    assert len(colours) == 3 and min(contrast(x, "#f5f5f5") for x in colours) >= LEAST
+
+
 # The player: what is written on what.
 WRITTEN = {
     "paper": "ink faint forward backward tangent cut",

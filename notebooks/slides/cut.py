@@ -2,7 +2,8 @@
 
     python notebooks/slides/cut.py notebooks/8_what_a_gradient_costs.ipynb ...
 
-Sections begin slides, text stays with the code that follows it, and cells that are left out (``skip``) stay so. Heights are
+Sections begin slides, text stays with the code that follows it, text behind code begins another slide unless it asks about
+what is shown, and cells that are left out (``skip``) stay so. Heights are
 computed from the text; they were checked against Chromium's, and may be wrong by a tenth.
 """
 
@@ -95,15 +96,17 @@ def cut(notebook: Any) -> None:
     shown = [cell for cell, kind in zip(notebook.cells, kinds, strict=True) if kind not in ("skip", "notes")]
     for cell, kind in zip(notebook.cells, kinds, strict=True):
         cell.metadata["slideshow"] = {"slide_type": kind}
-    filled, count = 0.0, 0
+    filled, count, done = 0.0, 0, False
     for i, cell in enumerate(shown):
         kind, high = begins(cell, i), height(cell)
         together = high + sum(map(height, belong(cell, *shown[i + 1 : i + 3])))
         needed = together if together <= FITS else high
         folded = cell.source.startswith("<details>")  # an answer, which stays below its exercise
-        if kind == "-" and not folded and (filled + needed > FITS or count >= CELLS):
+        another = done and cell.cell_type == "markdown" and not cell.source.startswith("**Question")
+        if kind == "-" and not folded and (another or filled + needed > FITS or count >= CELLS):
             kind = "subslide"
         filled, count = (filled + high, count + 1) if kind == "-" else (high, 1)
+        done = cell.cell_type == "code" or kind == "-" and done
         cell.metadata["slideshow"] = {"slide_type": kind}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import types
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ import jax
 from . import canonical
 from .canonical import UncacheableError, open_jaxpr
 from .contents import RULES
-from .fence import JitFunction, trace_context, wrap_init
+from .fence import JitFunction, eval_jaxpr, trace_context, wrap_init, zeros_of
 from .types import Function, JaxProgram, Params, Primitive, Subfun, Values
 
 
@@ -96,8 +97,12 @@ def within_transformation(subfuns: Sequence[Subfun]) -> bool:
     return bool(transforms) and transforms[0][0].__module__ != jax.custom_jvp.__module__
 
 
-def trace_rules(staged: JaxProgram, subfuns: Sequence[Subfun]) -> None:
-    """Traces the rule of the call in `staged` now, while the values that it closes over are alive."""
+def trace_rules(staged: JaxProgram, subfuns: Sequence[Subfun]) -> JaxProgram:
+    """Traces the rule of the call in `staged` now, while the values that it closes over are alive.
+
+    Returns `staged`; or the call by its rule alone, if that closes over a value that is mapped and the function does not: to
+    JAX the results are mapped then.
+    """
     for eqn in open_jaxpr(staged).eqns:
         if (name := RULES.get(eqn.primitive.name)) is None:
             continue
@@ -115,6 +120,29 @@ def trace_rules(staged: JaxProgram, subfuns: Sequence[Subfun]) -> None:
         if name == "fwd_jaxpr_thunk":  # the other one JAX keeps itself
             rule = partial(_traced_rule, traced, stores, stored)
             eqn.params[name] = wrap_init(rule, debug_info=thunk.debug_info)
+        elif [v.aval.shape for v in traced[0].outvars[: len(eqn.outvars)]] != [v.aval.shape for v in eqn.outvars]:
+            _traced_rule(traced, stores, stored)
+            keep_stores_of_rule(subfuns)
+            return _by_its_rule(
+                eqn.params["call_jaxpr"].in_avals[eqn.params["num_consts"] :], len(eqn.outvars), *traced
+            )
+    return staged
+
+
+def _by_its_rule(avals: Sequence[Any], count: int, rule: Any, consts: Values, zeros: Sequence[bool]) -> JaxProgram:
+    """A function with the traced `rule` of a ``custom_jvp`` call, whose values are the rule's, too: a jaxpr of the call."""
+
+    def run(primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        found = iter(eval_jaxpr(rule, consts, *primals, *tangents))
+        values = [next(found) for _ in range(count)]
+        return values, [jax.numpy.zeros_like(x) if zero else next(found) for x, zero in zip(values, zeros, strict=True)]
+
+    @jax.custom_jvp
+    def call(*args: Any) -> list[Any]:
+        return run(args, [zeros_of(jax.typeof(x).to_tangent_aval()) for x in args])[0]
+
+    call.defjvp(run)
+    return jax.make_jaxpr(call)(*avals)
 
 
 def keep_stores_of_rule(subfuns: Sequence[Subfun]) -> None:
@@ -155,6 +183,8 @@ def stable_key(subfuns: Sequence[Subfun], args: Values, params: Params) -> Any:
     functions = [getattr(fun, "f", None) for fun in subfuns]
     if not all(map(_is_stable, functions)) or not all(_is_stable(x) for x in given if callable(x)):
         return None
+    if within_transformation(subfuns) and any(map(_calls_others, functions)):
+        return None
     transforms = [transform for transform, _ in wrapped_in]
     try:
         return (*functions, *transforms, *map(canonical.exact, given), *map(jax.typeof, args), trace_context())
@@ -164,6 +194,16 @@ def stable_key(subfuns: Sequence[Subfun], args: Values, params: Params) -> Any:
 
 def _is_stable(function: Any) -> bool:
     return isinstance(function, JitFunction) or (getattr(function, "__module__", None) or "").startswith("jax.")
+
+
+def _calls_others(function: Any) -> bool:
+    """Whether a function of JAX's has closed over one that is not (`jax.custom_gradient`): that may close over anything."""
+    cells = getattr(function, "__closure__", None) or ()
+    held = [cell.cell_contents for cell in cells if cell != _EMPTY]
+    return any([callable(x) and not _is_stable(x) for x in held])
+
+
+_EMPTY = types.CellType()
 
 
 def function_name(fun: Any) -> str | None:

@@ -170,7 +170,7 @@ class RecorderTrace(Recorder):
                 return Once(StagedCall(PullbackOp(name, again, refuse_ref), (), stores, repack))
             custom = primitive.name in contents.RULES
             if within := custom and not recurs and calls.within_transformation(subfuns):
-                calls.trace_rules(staged, subfuns)
+                staged = calls.trace_rules(staged, subfuns)
             arrays = contents.constants(staged)
             lifted = lifting.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come again is evaluated by operations that JAX has compiled already.

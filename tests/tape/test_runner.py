@@ -27,7 +27,7 @@ class Noting(Runner):
 
 
 @pytest.fixture(params=["current", "plain"])
-def names(request):
+def names(request, no_shadow):  # which runs everything twice
     """What passes through a runner over the current one, and over the default."""
     before = runner.current
     noting = Noting(before if request.param == "current" else Runner())
@@ -152,7 +152,7 @@ def test_where_a_runner_fails_nothing_is_noted_and_the_trace_is_as_before(names)
     assert not recording.entries and current_trace() is before
 
 
-def test_numbers_are_arrays_to_what_is_compiled_and_numbers_to_what_runs_as_it_says_itself():
+def test_numbers_are_arrays_to_what_is_compiled_and_numbers_to_what_runs_as_it_says_itself(no_shadow):
     kinds, compiled = [], []
     itself = Op("f", jnp.sin, lambda x: kinds.append(type(x)) or x)
     for _ in range(4):  # what comes back is kept as an array

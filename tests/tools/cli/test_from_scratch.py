@@ -94,6 +94,20 @@ def test_what_counts_as_not_answered(monkeypatch):
 
     names = {}
     exec("def f():\n    return ...\nclass C:\n    def f(self):\n        return lambda: ...\ndef g(): return 1", names)
+    indices = (
+        "x[..., 0]",
+        "x[...]",
+        "x[..., None] @ x",
+        "[y[..., 0] for y in x]",
+        "x.at[..., i:].set(0)",
+        "(lambda: x[..., i])()",
+    )
+    for index in indices:
+        exec(f"def h(x, i): return {index}", names)
+        assert not style.blank(names["h"]), index
+    for left in ("(..., x)", "x + ...", "f(..., x[0, i])", "x if x[..., 0] else ..."):
+        exec(f"def h(x, i): return {left}", names)
+        assert style.blank(names["h"]), left
     for answer in (
         ...,
         [1, ...],

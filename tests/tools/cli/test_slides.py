@@ -74,6 +74,16 @@ def test_a_deck_that_is_cut_anew_fits(stem):
 
 
 @each_deck
+def test_a_slide_has_one_idea(stem):
+    """Text behind code begins another slide, unless it asks about what the code shows."""
+    for first, *cells in map(unfolded, slides_of(stem)):
+        done = first.cell_type == "code"
+        for cell in cells:
+            assert not done or cell.cell_type == "code" or cell.source.startswith("**Question"), cell.source
+            done = done or cell.cell_type == "code"
+
+
+@each_deck
 def test_a_section_begins_a_slide(stem):
     for cell in nbformat.read(FOLDER / f"{stem}.ipynb", 4).cells:
         if cell.cell_type == "markdown" and re.match("##? ", cell.source):

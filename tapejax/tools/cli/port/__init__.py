@@ -1,10 +1,9 @@
-"""``python -m tapejax port PROGRAM.py -o OUT.py``: a JAX program for a TensorFlow program that trains with a tape.
+"""``python -m tapejax port PROGRAM.py -o OUT.py``: the training step of a TensorFlow program, as a JAX module.
 
-The program is run, as `tapejax run` does, with its ``tf.function``s run by Python; its steps are observed (`observing`), and the
-values of its expressions are noted (`probes`). What the steps have in common (`steps`, of `pieces`) is printed by
-``tape.as_function``: the loss of each gradient, and what the program does with gradients and variables itself. Around that come
-``jax.value_and_grad`` and ``jax.jit`` and Optax (`functions`); and the text of the program (`kept`),
-where what TensorFlow evaluated is a call of a recorded function. `program` puts it together.
+The program is run, as `tapejax run` does, with its ``tf.function``s run by Python, and its steps are observed (`observing`). What
+the steps have in common (`steps`, of `pieces`) is printed by `GradientTape.as_function`: the loss of each gradient, and what the
+program does with gradients and variables itself. `module` writes these, and `init`, ``update`` and ``main`` around
+them; `optimizers` has Keras's optimizers in Optax. The program's loop is not rewritten.
 
 Programs of these shapes are taken:
 
@@ -12,15 +11,13 @@ Programs of these shapes are taken:
   optimizer or by ``assign``, ``assign_add``, ``assign_sub``, also twice in a step; or with respect to tensors that the program
   carries by names (``x = x - rate * gradient``); in a function, compiled or not, in a method or in a loop;
 * several steps (a discriminator and a generator; batches of a few sizes), each the same operations whenever it runs;
-* state that a step assigns (averages of batch normalisation, counters, velocities, seeds of dropout), or a statement between the
-  steps (metrics, a target network), is passed along.
+* state that a step assigns or reads (averages of batch normalisation, counters, target networks, seeds of dropout).
 
 Refused, with the line: steps whose operations change from one to the next, Python that reads a batch's values, gradients
 started by ``output_gradients``, optimizers and settings of them that have no equal in Optax, complex variables.
 
-What OUT.py computes is compared with what the program computed (`comparing`), in a process of its own in which neither tapejax
-nor TensorFlow can be imported (`alone`): its step on the arguments of the first steps; and OUT.py as a whole where the program's
-loop was kept.
+OUT.py is run on the recorded batches, and its losses are compared with the program's (`comparing`), in a process of its own in
+which neither tapejax nor TensorFlow can be imported (`alone`).
 """
 
 from .command import port as port

@@ -12,11 +12,12 @@ from ....jaxprs.types import Value
 from ....tape.recording import is_deleted
 from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
-from .observing import Block, Computed
+from .observing import Block
 
-
-def named_parts(run: Computed, texts: dict[int, str]) -> dict[str, Value]:
-    return {text: run.parts[p] for p, text in texts.items() if p in run.parts}
+# Names of OUT.py, and of what `update` computes.
+_TAKEN = set(
+    "params state opt_state loss update init main value grads found updated changes assigned batch tree".split()
+)
 
 
 def same(a: Value, b: Value) -> bool:
@@ -52,5 +53,4 @@ def equal(given: Value, used: Value) -> bool:
 
 def argument_name(expression: str | None, taken: set[str]) -> str:
     base = re.sub(r"\W+", "_", expression or "").strip("_")
-    base = base if base and is_parameter_name(base) and base not in ("params", "state") else "value"
-    return unused(base, taken, 1)
+    return unused(base if base and is_parameter_name(base) else "data", taken | _TAKEN, 1)

@@ -1,19 +1,16 @@
-"""A ported program, run without tapejax and TensorFlow, and its losses beside the program's."""
+"""A written step, run without tapejax and TensorFlow, and its losses beside the program's."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-import tempfile
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-STEPS = 10  # that are kept and compared, with their arguments
+STEPS = 20  # that are kept and compared, with their arguments
 GROWTH = 5  # of a difference from one step to the next that is still rounding
 
 
@@ -24,21 +21,12 @@ class Written(NamedTuple):
     data: dict[str, Any]
 
 
-def run(
-    programs: Sequence[Written], target: Path, folder: Path, arguments: Sequence[str], steps: int
-) -> list[dict[str, Any]]:
-    """Runs programs in `folder`, each as if it were `target`; of each its losses, and the error that ended it."""
-    with tempfile.TemporaryDirectory() as place:
-        files = [Path(place, f"{i}.py") for i in range(len(programs))]
-        for file, program in zip(files, programs, strict=True):
-            file.write_text(program.text)
-            np.savez(file.with_suffix(".npz"), **program.data)
-        given = json.dumps([str(target), list(map(str, files)), steps, list(arguments)])
-        command = [sys.executable, "-P", str(Path(__file__).with_name("alone.py")), given]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        found = [file.with_suffix(".json") for file in files]
-        lost = {"losses": [], "error": done.stderr[-2000:] or f"exit status {done.returncode}"}
-        return [json.loads(file.read_text()) if file.exists() else lost for file in found]
+def run(target: Path) -> dict[str, Any]:
+    """Runs the steps of OUT.py on the recorded batches; their losses, and the error that ended them."""
+    command = [sys.executable, "-P", str(Path(__file__).with_name("alone.py")), str(target)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    lost = {"losses": [], "error": done.stderr[-2000:] or f"exit status {done.returncode}"}
+    return lost if done.returncode else json.loads(done.stdout)
 
 
 def compare(what: str, result: dict[str, Any], expected: Sequence[Any], tolerance: float) -> int:

@@ -17,10 +17,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from ....execution import schedule
-from ....jaxprs.fence import Tracer
 from ....jaxprs.types import Value
-from ....tape import active as recordings
 from ....tape.active import copied, outside
 from ....tape.gradient_tape import GradientTape
 from ....tape.recording import Recording
@@ -94,7 +91,6 @@ class Assigned:
     before: Array
     value: Value
     after: Array
-    places: set[int] = field(default_factory=set)  # of the program's statements that made it
 
 
 @dataclass(eq=False)
@@ -108,27 +104,13 @@ class Step:
     # arrays that were put in variables: id -> array, variable
     held: dict[int, tuple[Array, VariableLike]] = field(default_factory=dict)
 
-    def assigned(self, apart: set[int]) -> dict[int, Assigned]:
-        """By the id of a variable its assignments as one, but for those of the statements `apart`."""
+    def assigned(self) -> dict[int, Assigned]:
+        """By the id of a variable its assignments as one."""
         found: dict[int, Assigned] = {}
         for event in self.events:
-            if not event.places & apart:
-                first = found.get(id(event.variable), event)
-                found[id(event.variable)] = replace(event, before=first.before)
+            first = found.get(id(event.variable), event)
+            found[id(event.variable)] = replace(event, before=first.before)
         return found
-
-
-@dataclass(eq=False)
-class Computed:
-    """A value of an expression of the program: one array or several, what was recorded until then, and what its parts were."""
-
-    step: Step
-    end: int  # so many of the step's entries were recorded
-    value: Nest
-    of_variable: bool  # whether it is a variable itself
-    current: dict[int, Array]  # id of a variable -> what it held
-    parts: dict[int, Value]  # place of an expression in it -> its value
-    events: list[Assigned] = field(default_factory=list)  # of a statement: what it assigned
 
 
 class Observer:
@@ -144,12 +126,7 @@ class Observer:
         self.losses: list[tuple[float, ...]] = []
         self.values: dict[int, tuple[Value, Array]] = {}
         self.owners: dict[int, tuple[Array, VariableLike]] = {}
-        self.read: dict[int, tuple[Array, VariableLike]] = {}  # the same, at the evaluations of expressions
-        # id of a variable, and place of a statement that assigns to it, or 0 for any in a step -> a number that grows, and what
-        # it held before that happened first
-        self.firsts: dict[tuple[int, int], tuple[int, Array]] = {}
-        # id of a result of `predict` -> it, as a recorded array
-        self.predicted: dict[int, tuple[np.ndarray, Array]] = {}
+        self.firsts: dict[int, Array] = {}  # id of a variable -> what it held before it was changed in a step first
         self.carried: dict[str, Carried] = {}
         self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
         self._step: Step | None = None
@@ -168,7 +145,6 @@ class Observer:
             self.patch(GradientTape, "gradient", self._gradient)
             self.patch(Variable, "_change", self._change)
             self.patch(Variable, "assign", self._assign)
-            self.patch(schedule, "_worth_compiling", self._worth_compiling)
             try:
                 yield
             finally:
@@ -194,14 +170,6 @@ class Observer:
             keras = sys.modules["keras"]
             self.patch(keras.Variable, "_direct_assign", self._assign)
             self.patch(keras.optimizers.Optimizer, "apply", self._apply)
-            self.patch(keras.Model, "predict", self._predict)
-
-    def given(self, line: int, text: str, value: Any) -> None:
-        """Notes an array or a number of an expression in the block at a line, which might stand before it."""
-        block = vars(self.active[0])["_block"]
-        number = isinstance(value, (bool, int, float, np.number, np.ndarray))
-        if self._count < self.keep and block.line == line and number:
-            block.before.setdefault(text, np.copy(value) if isinstance(value, np.ndarray) else value)
 
     # -- steps
 
@@ -224,48 +192,6 @@ class Observer:
         tape._start("enter")
         assert tape._recording is not None
         self._step = Step(number, tape, tape._recording)
-
-    def computed(self, value: Any, parts: dict[int, Any]) -> list[Computed]:
-        """What is to be known of the value of an expression, if it consists of tensors: one `Computed` or none."""
-        step, several = self._step, type(value) in (list, tuple) and 0 < len(value) < 9
-        _, predicted = self.predicted.get(id(value), (None, None))
-        arrays = [array_of(x) for x in (value if several else [value])] if predicted is None else [predicted]
-        if step is None or any(x is None or isinstance(x, Tracer) for x in arrays):
-            return []
-        if step.number < 0 and len(step.recording.entries) > 50_000:
-            step.tape.__exit__()
-            self._start(-1)
-            return []
-        given = type(value)(arrays) if several else arrays[0]
-        variable = any(map(is_variable, value)) if several else is_variable(value)
-        return [self._computed(step, given, variable, parts)]
-
-    def _computed(self, step: Step, value: Nest, variable: bool, parts: dict[int, Any]) -> Computed:
-        known = {place: x for place, part in parts.items() if (x := _noted(part, array_of(part))) is not None}
-        current = {key: held(v) for key, (v, _) in self.names.items() if not isinstance(v, Carried)}
-        self.read |= {id(x): (x, self.names[key][0]) for key, x in current.items()}
-        return Computed(step, len(step.recording.entries), value, variable, current, known)
-
-    def begun(self) -> tuple[Step | None, int]:
-        """Where a statement begins: the step, and how much has been assigned in it."""
-        return self._step, len(self._step.events) if self._step is not None else 0
-
-    def changed(self, place: int, begun: tuple[Step | None, int], parts: dict[int, Any]) -> list[Computed]:
-        """What is to be known of a statement that ends, if it assigned to variables what was not made of gradients."""
-        step, first = begun
-        if step is None or step is not self._step or not step.events[first:] or self.active:
-            return []
-        differentiated = {id(v) for each in step.gradients for v in each.variables}
-        for through, events in (False, step.events[first:]), (True, step.events[first:]):
-            made = self._made_of_gradients(step, through)
-            if any(id(e.value) in made for e in events if not through or id(e.variable) in differentiated):
-                return []
-        found = self._computed(step, (), False, parts)
-        found.events = step.events[first:]
-        for event in found.events:
-            event.places.add(place)
-            self.firsts.setdefault((id(event.variable), place), (len(self.firsts), event.before))
-        return [found]
 
     def _carry(self, step: Step, frame: FrameType) -> bool:
         """Notes what the tensors of a step have become, by their names; returns whether any is another one."""
@@ -318,10 +244,6 @@ class Observer:
                 self.owners.pop(key, None)
 
     # -- hooks
-
-    def _worth_compiling(self, original: Callable, *args: Any) -> bool:
-        # A gradient inside a block is a part of it: step by step, it is the same operations whenever it is taken.
-        return not (self.active and recordings.eager()) and original(*args)
 
     def _enter(self, original: Callable, tape: GradientTape) -> GradientTape:
         self._patch_keras()
@@ -400,15 +322,6 @@ class Observer:
         self._step.applied.append(Applied(optimizer, frame.f_lineno, arrays, variables, before, after, rate, count))
         return result
 
-    def _predict(self, original: Callable, model: Any, x: Any, *rest: Any, **more: Any) -> Any:
-        """``predict`` computes where no tape sees it, and deletes what variables held: the model itself gives the same."""
-        again = array_of(model(x, training=False)) if user_frame() and isinstance(x, (np.ndarray, Tensor)) else None
-        if again is None:
-            return original(model, x, *rest, **more)
-        found = np.array(again)
-        self.predicted[id(found)] = found, again
-        return found
-
     def _assign(self, original: Callable, variable: VariableLike, value: TensorLike, *rest: Any, **more: Any) -> Any:
         before = held(variable) if self._step is not None and not self._quiet else None
         result = original(variable, value, *rest, **more)
@@ -442,7 +355,7 @@ class Observer:
         assert self._step is not None
         self.owners.setdefault(id(before), (before, variable))
         if self._step.number >= 0:
-            self.firsts.setdefault((id(variable), 0), (len(self.firsts), before))
+            self.firsts.setdefault(id(variable), before)
         self.owners[id(after)] = self._step.held[id(after)] = after, variable
 
     def _name(self, variables: list[VariableLike], recording: Recording, frame: FrameType) -> None:
@@ -463,7 +376,7 @@ def held(variable: VariableLike) -> Array:
     return getattr(variable, "_value", None)
 
 
-def array_of(value: object) -> Array | None:
+def _array_of(value: object) -> Array | None:
     """The array of a tensor or a variable, without a note of it on the tapes; None of anything else."""
     if isinstance(value, Tensor):
         return value._array

@@ -18,6 +18,7 @@ from ....tape.gradient_tape import GradientTape
 from ....tape.recording import Entry, Recording, type_of
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
+from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
 from ..imports import replaced
 from .observing import Applied, Block, Gradient, Step
@@ -97,9 +98,8 @@ def piece_of(
     block: Block,
     resolved: Callable[[Value], Value],
     labelled: Callable[[Value], Label | None],
-    given: frozenset[int],
 ) -> Piece:
-    """The piece that leads to the targets, from the arrays whose ids are `given` or that are `labelled` on.
+    """The piece that leads to the targets, from the arrays that are `labelled` on.
 
     Args:
       resolved: what counts in the place of a value.
@@ -109,7 +109,7 @@ def piece_of(
     wanted, positions = {id(x) for x in ends}, []
     for position in reversed(range(len(entries))):
         entry = entries[position]
-        if entry is not None and any(id(x) in wanted - given and labelled(x) is None for x in entry.outputs):
+        if entry is not None and any(id(x) in wanted and labelled(x) is None for x in entry.outputs):
             positions.append(position)
             wanted.update(id(resolved(x)) for x in entry.inputs)
     positions.reverse()
@@ -164,21 +164,17 @@ def where(step: Step, part: Gradient | Applied) -> str:
 # ---- as a function --------------------------------------------------------------------------------------------------
 
 
-def as_function(
-    piece: Piece, sources: Nest, state: dict[str, Array], names: dict[str, Value], whole: bool
-) -> tuple[str, dict]:
-    """What `GradientTape.as_function` prints of a piece, a function of its sources, then its state and its arguments.
+def as_function(piece: Piece, trees: dict[str, Nest], names: dict[str, Value], whole: bool) -> TapeFunction:
+    """What `GradientTape.as_function` makes of a piece: a function of `trees` and of the piece's arguments.
 
     Args:
-      sources: a nested dict of arrays of the recording.
-      state: more of them, which become parameters by their names.
+      trees: nested dicts of arrays of the recording, by the names of parameters.
       names: what the program calls its values.
       whole: whether what was recorded beside the piece counts, which shows what Python has looked at.
-
-    Returns the code, and the arrays that it takes for constants.
     """
     changes: dict[tuple[int, int], Array] = {}
-    arguments: dict[str, Tensor] = {name: Tensor(x) for name, x in state.items()}
+    wrapped: dict[str, Any] = {name: jax.tree.map(Tensor, tree) for name, tree in trees.items()}
+    arguments: dict[str, Tensor] = {}
     for position, name in piece.arguments.items():
         external = piece.externals[position]
         value = external.values[0]
@@ -189,7 +185,7 @@ def as_function(
         arguments[name] = Tensor(value)
         changes.update((place, value) for place in external.places)
     recording = Recording(watch_accessed=False)
-    for x in jax.tree.leaves(sources):
+    for x in jax.tree.leaves(trees):
         recording.watch(x)
     for position in range(len(piece.entries)) if whole else piece.positions:
         entry = piece.entries[position]
@@ -202,6 +198,7 @@ def as_function(
     ends = [Tensor(jnp.asarray(changes.get((-1, i), x))) for i, x in enumerate(ends)]
     named = types.ModuleType("__main__")  # where a tape looks for names when no code of the user's is running
     vars(named).update({name: x for name, x in names.items() if name.isidentifier()})
+    first = next(iter(wrapped), "params")
+    rest = {name: tree for name, tree in wrapped.items() if name != first} | arguments
     with replaced(sys.modules, __main__=named):
-        found = tape.as_function(jax.tree.unflatten(tree, ends), jax.tree.map(Tensor, sources), arguments=arguments)
-        return found.code, found.constants
+        return tape._as_function(jax.tree.unflatten(tree, ends), wrapped.get(first, {}), rest, {}, False, first)

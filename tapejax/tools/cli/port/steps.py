@@ -8,40 +8,43 @@ rest is constant.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
-from ....jaxprs.dependence import SCALARS
 from ....jaxprs.types import Value
 from ....tape.recording import Entry, type_of
 from ....tf.values.types import Array, Nest, VariableLike
 from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
-from .alike import argument_name, equal, matching, named_parts, same
-from .observing import Applied, Assigned, Block, Carried, Computed, Gradient, Observer, Step
+from .alike import argument_name, matching, same
+from .observing import Applied, Assigned, Block, Carried, Gradient, Observer, Step
 from .pieces import BETWEEN, Kind, Label, Piece, Refused, merge, piece_of, where
 
 KINDS = 4  # of steps, at one place: batches of different sizes, say
+
+
+def _in_blocks(step: Step) -> Iterator[Assigned]:
+    """What a step assigns that was computed in a tape's block."""
+    made = {id(x) for each in step.gradients for entry in each.recording.entries for x in entry.outputs}
+    return (each for each in step.events if id(each.value) in made)
 
 
 class Steps:
     """The `kinds` of steps that an `Observer` has seen; each step of `observer.steps` is of ``kind_of[step.number]``.
 
     Args:
-      outputs: for a block, the names whose values the program uses after it.
-      state: ids of variables that are state in any case.
-      apart: places of statements of the program whose assignments are no part of a step.
+      observer: of the program.
 
     Raises:
       Refused: something in them cannot be printed as a function of parameters, state and arguments.
     """
 
-    def __init__(self, observer: Observer, outputs: Callable[[Block], list[str]], state: set[int], apart: set[int]):
-        self.observer, self.outputs, self.apart = observer, outputs, apart
+    def __init__(self, observer: Observer):
+        self.observer = observer
         self.names: dict[int, str] = {}
         self.kinds: list[Kind] = []
         self.kind_of: dict[int, int] = {}
@@ -50,7 +53,8 @@ class Steps:
         self.trained = {id(v) for step in observer.steps for each in step.applied for v in each.variables}
         sources = {id(v) for step in observer.steps for each in step.gradients for v in each.variables}
         self.trained |= sources & {key for step in observer.steps for key in self.assigned(step)}
-        self.state = set(state)
+        # what a block itself assigns, as averages; and of the rest
+        self.state = {id(each.variable) for step in observer.steps for each in _in_blocks(step)} - self.trained
         # what is assigned counts if a loss or an update reads it: found by looking until nothing new turns up
         while True:
             before = len(self.state)
@@ -69,7 +73,7 @@ class Steps:
 
     def assigned(self, step: Step) -> dict[int, Assigned]:
         """What a step assigns, by the id of the variable."""
-        return step.assigned(self.apart)
+        return step.assigned()
 
     # -- variables
 
@@ -89,8 +93,7 @@ class Steps:
         if id(variable) not in self.trained:
             self.state.add(id(variable))
         if name not in self.initial:
-            firsts = [self.observer.firsts.get((id(variable), place)) for place in (0, *self.apart)]
-            _, self.initial[name] = min(filter(None, firsts), key=lambda first: first[0], default=(0, array))
+            self.initial[name] = self.observer.firsts.get(id(variable), array)
         return self.group(variable), name
 
     def group(self, variable: VariableLike) -> str:
@@ -169,7 +172,7 @@ class Steps:
         return {self.name(each.variable): each.value for each in assigned if block_of(each.value) is gradient}
 
     def _loss(self, step: Step, gradient: Gradient, known: dict, name: str) -> Piece:
-        recording = gradient.recording
+        recording = gradient.recording = gradient.recording.folded()
         own = dict(known)
         for variable, read in recording.variables.values():
             arrays = list(read.values())
@@ -177,15 +180,11 @@ class Steps:
                 raise Refused(where(step, gradient), "assigned in the block", name=self.name(variable))
             if id(variable) in self.trained:
                 own[id(arrays[0])] = self.label(variable, arrays[0]), arrays[0]
-        made = {id(x) for e in recording.entries for x in e.outputs}
-        outputs = {n: gradient.block.after.get(n) for n in self.outputs(gradient.block)}
-        ends = {id(x) for x in gradient.targets}
-        outputs = {n: x for n, x in outputs.items() if id(x) in made - ends}
         state = self._values_from(step, self.state, gradient)
         rest = step, gradient.block
         self._piece("loss", gradient, recording.entries, gradient.targets, own, *rest, strict=where(step, gradient))
         target = gradient.targets[0] if len(gradient.targets) == 1 else gradient.targets
-        targets = (target, outputs | state) if outputs or state else target
+        targets = (target, state) if state else target
         piece = self._piece("loss", gradient, recording.entries, targets, own, *rest)
         piece.name = name
         return piece
@@ -201,17 +200,15 @@ class Steps:
         block: Block,
         *,
         strict: str = "",
-        given: frozenset[int] = frozenset(),
     ) -> Piece:
-        """The piece that leads to the targets, from the arrays whose ids are `given` on; a variable's value counts as what
+        """The piece that leads to the targets; a variable's value counts as what
         was assigned to it in the step.
 
         Raises:
           Refused: a loss, at the line `strict`, depends on what was assigned, which carries no gradient.
         """
 
-        apart = {id(event.after) for event in step.events if event.places & self.apart}
-        held = {key: x for key, x in step.held.items() if key not in apart}
+        held = step.held
 
         def resolved(x: Value) -> Value:
             while id(x) not in known and id(x) in held and id(x) in self.observer.values:
@@ -223,10 +220,10 @@ class Steps:
         def labelled(x: Value) -> Label | None:
             if id(x) in known:
                 return known[id(x)][0]
-            known_as = self.observer.owners.get(id(x)) or self.observer.read.get(id(x))
+            known_as = self.observer.owners.get(id(x))
             return None if known_as is None else self.label(known_as[1], x)
 
-        return piece_of(role, subject, entries, targets, block, resolved, labelled, given)
+        return piece_of(role, subject, entries, targets, block, resolved, labelled)
 
     def _relabel(self, known: dict[int, tuple[Label, Array]], applied: Applied) -> None:
         """What variables held between two updates, and what they hold after one."""
@@ -234,113 +231,6 @@ class Steps:
             if known[id(old)][0][0] == "updated":
                 known[id(old)] = (BETWEEN, self.name(v)), old
             known[id(new)] = ("updated", self.name(v)), new
-
-    # -- expressions
-
-    def expression(self, runs: Sequence[Computed], texts: dict[int, str]) -> tuple[list[Piece], dict[str, str]] | None:
-        """The functions that an expression of the program was, and a text for each argument.
-
-        Args:
-          texts: those of its parts that may be arguments, the better ones first.
-
-        Returns None if the expression depends on more than these and what variables hold when it is evaluated.
-        """
-        pieces: list[Piece] = []
-        arguments: dict[str, str] = {}
-        for run, value in zip(runs, self._values(runs), strict=True):
-            piece = self._outside(run, value, texts)
-            if piece is None:
-                return None
-            merge(pieces, piece)
-        for piece in pieces:
-            blocks = [Block("", 0, named_parts(run, texts), ()) for run in piece.subject]
-            for position, values in enumerate(piece.values):
-                constant = all(same(values[0], x) for x in values)
-                text = next(matching(blocks, values), None)
-                kept = constant and text is None and np.size(values[0]) > 1
-                if kept and any(id(event.variable) in self.trained for event in runs[0].events):
-                    return None  # weights that were kept somewhere
-                if constant and (text is None or type(values[0]) in SCALARS):
-                    continue
-                if text is None:
-                    return None
-                known = [name for name, other in arguments.items() if other == text]
-                piece.arguments[position] = known[0] if known else argument_name(text, set(arguments))
-                arguments[piece.arguments[position]] = text
-        return pieces, arguments
-
-    def _outside(self, run: Computed, value: Nest, texts: dict[int, str]) -> Piece | None:
-        """What was computed outside of steps, if it is of what variables hold and of arguments."""
-        step = run.step
-        inside = {id(run.parts[p]) for p in texts if p in run.parts} - set(map(id, jax.tree.leaves(value)))
-        gradients = self._labels(step)[1] if step.number >= 0 else {}
-        # what a statement itself assigns counts as that, and what a variable held before as what it holds
-        outside = Step(-1, step.tape, step.recording)
-        outside.held = {id(event.after): (event.after, event.variable) for event in run.events}
-        current = run.current | {id(event.variable): event.before for event in reversed(run.events)}
-        block = Block("", 0, named_parts(run, texts), ())
-        entries = step.recording.entries[: run.end]
-        piece = self._piece("value", run, entries, value, gradients, outside, block, given=frozenset(inside))
-        # a ported step changes variables where the block was
-        changed = {id(x) for each in step.applied for x in each.before}
-        seen = step.number in self.kind_of  # of another step what its own statements assign is no part
-        events = (event for event in step.events if not event.places & self.apart and (seen or not event.places))
-        changed |= {id(event.before) for event in events}
-        for (group, name), x in piece.labels.items():
-            old = current.get(id(self.variables[name]), x) is not x or id(x) in changed
-            if old or group not in ("params", "state"):
-                return None
-        return piece
-
-    def _values(self, runs: Sequence[Computed]) -> list[Nest]:
-        """What expressions gave, or by the names of variables what statements assigned to them."""
-        if not runs[0].events:
-            return [run.value for run in runs]
-        values: list[Any] = [{self.name(event.variable): event.value for event in run.events} for run in runs]
-        for name in set.intersection(*map(set, values)):
-            for key in runs[0].current:  # the copy of a variable, which may have gone through NumPy
-                pairs = [(run.current.get(key), each[name]) for run, each in zip(runs, values, strict=True)]
-                if all(equal(x, value) for x, value in pairs) and any(np.ptp(np.asarray(x)) for x, _ in pairs):
-                    for (x, _), each in zip(pairs, values, strict=True):
-                        each[name] = x
-                    break
-        return values
-
-    def output(self, runs: Sequence[Computed], name: str) -> bool:
-        """Makes the value of an expression in a step, which depends on its gradients, one more result of the step."""
-        made = False
-        for kind in self.kinds:
-            pieces: list[Piece] = []
-            for run in runs:
-                if run.step in kind.steps:
-                    merge(pieces, self._inside(run))
-            if not pieces:
-                continue
-            piece, *others = pieces
-            at = [kind.steps.index(run.step) for run in piece.subject]
-            for position, values in enumerate(piece.values):
-                if all(same(values[0], x) for x in values):
-                    continue
-                known = (n for n, of_all in kind.arguments.items() if all(map(same, (of_all[i] for i in at), values)))
-                piece.arguments[position] = next(known, "")
-            between = any(group == BETWEEN for group, _ in piece.labels)
-            if others or between or "" in piece.arguments.values():
-                return False
-            piece.name = name
-            kind.pieces.append(piece)
-            made = True
-        return made
-
-    def _inside(self, run: Computed) -> Piece:
-        """What was computed in a step, of its gradients and of what variables held before and after."""
-        step = run.step
-        known, gradients = self._labels(step)
-        for each in step.applied:
-            self._relabel(known, each)
-        entries: list[Any] = step.recording.entries[: run.end]
-        for gradient in step.gradients:
-            entries[gradient.entries.start : gradient.entries.stop] = [None] * len(gradient.entries)
-        return self._piece("value", run, entries, run.value, {**known, **gradients}, step, step.gradients[0].block)
 
     # -- kinds
 
@@ -371,7 +261,11 @@ class Steps:
 
     def _find_arguments(self, kind: Kind) -> None:
         for name, variable in self.variables.items():
-            if isinstance(variable, Carried) and id(variable) in self.assigned(kind.steps[0]):
+            if (
+                isinstance(variable, Carried)
+                and id(variable) in self.assigned(kind.steps[0])
+                and self._begins_anew(variable)
+            ):
                 kind.arguments[name] = [self.assigned(step)[id(variable)].before for step in kind.steps]
                 kind.expressions[name] = variable.path
         early = [i for i, step in enumerate(kind.steps) if step.number < self.observer.keep]
@@ -400,6 +294,13 @@ class Steps:
         place = {n: order.index(text) if (text := kind.expressions[n]) in order else len(order) for n in kind.arguments}
         kind.arguments = {n: kind.arguments[n] for n in sorted(place, key=place.__getitem__)}
         kind.expressions = {n: kind.expressions[n] for n in kind.arguments}
+
+    def _begins_anew(self, carried: Carried) -> bool:
+        """Whether a step did not go on from what the step before had made of a tensor."""
+        made = [
+            self.assigned(step).get(id(carried)) for step in self.observer.steps if step.number < self.observer.keep
+        ]
+        return any(a is None or b is None or not same(a.after, b.before) for a, b in itertools.pairwise(made))
 
     def _known(self, kind: Kind, values: list[Value]) -> str | None:
         of_type = [(n, old) for n, old in kind.arguments.items() if type_of(old[0]) == type_of(values[0])]

@@ -16,7 +16,7 @@ def test_optimizers_of_keras_in_optax():
     script = r"""
 import numpy as np, jax, jax.numpy as jnp, optax
 import tapejax as tf
-from tapejax.tools.cli.port.functions import optax_text
+from tapejax.tools.cli.port.optimizers import optax_text
 k = tf.keras.optimizers
 rng = np.random.default_rng(0)
 for optimizer in (

@@ -1,0 +1,448 @@
+"""The text of OUT.py: the functions of a program's steps, as one would write them with `jax.value_and_grad` and Optax."""
+
+from __future__ import annotations
+
+import ast
+import os.path
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ....jaxprs.types import Value
+from ....tape.gradient_tape import GradientTape
+from ....tape.recording import type_of
+from ....tf.values.tensor import Tensor
+from ....tf.values.types import Array, Nest
+from ...seeing import layout, source
+from ...seeing.listing import identifier
+from ...seeing.tables import sections
+from .comparing import STEPS, Written
+from .observing import Applied, Carried, Gradient, Observer, Optimizer
+from .optimizers import optax_text
+from .pieces import Kind, Piece, Refused, as_function
+from .steps import Steps
+
+PARTS = sections(Path(__file__).with_name("parts.txt"))
+# Names of OUT.py that printed functions must not have: those at its top, and those in `update`.
+_TAKEN = "NPZ Path optax init update main tree merged total batch found updated changes assigned".split()
+_CARRY = "params", "state", "opt_state"
+
+
+class Module:
+    """What is written for a program whose steps an `Observer` has seen.
+
+    Args:
+      path: the program's.
+      observer: of its run.
+
+    Raises:
+      Refused: something in the steps has no JAX code.
+    """
+
+    def __init__(self, path: Path, observer: Observer):
+        self.path, self.text, self.observer = path, path.read_text(), observer
+        if not observer.steps:
+            tape = "no step" if "GradientTape" in self.text else "no step: no tape"
+            raise Refused(path.name, "no step: Keras trains" if ".fit(" in self.text else tape)
+        self.steps = Steps(observer)
+        self.module = source.Module(taken={*_TAKEN})
+        self.optimizers: dict[int, tuple[Optimizer, str, list[str]]] = {}  # by id; its name, and what it updates
+        self.definitions: list[str] = []
+        self.groups = self._groups()
+        self.updates = [self._update(kind, f"update_{i}" if i else "update") for i, kind in enumerate(self.steps.kinds)]
+
+    def at(self, part: Any) -> str:
+        return f"{self.path.name}:{part.line}"
+
+    # -- the tree of parameters
+
+    def _groups(self) -> dict[str, tuple[str, ...]]:
+        """The path of each trained variable in `params`: below the name of what is updated together, if that differs."""
+        updated_by: dict[str, list[int]] = {name: [] for name in self.steps.members("params")}
+        for kind in self.steps.kinds:
+            for number, piece in enumerate(p for p in kind.pieces if p.role in ("change", "assign")):
+                by = id(piece.subject[0].optimizer) if piece.role == "change" else -1 - number
+                for name in piece.targets:
+                    if name in updated_by and by not in updated_by[name]:
+                        updated_by[name].append(by)
+        together: dict[tuple[int, ...], list[str]] = {}
+        for name, all_by in updated_by.items():
+            together.setdefault(tuple(all_by), []).append(name)
+        if len(together) < 2 or not self.steps.changes():
+            return dict(self._paths(list(updated_by)))
+        found: dict[str, tuple[str, ...]] = {}
+        for i, names in enumerate(together.values(), 1):
+            start = os.path.commonprefix(names).strip("_0123456789")
+            group = start if len(start) > 1 and start not in {p[0] for p in found.values()} else f"part_{i}"
+            found |= {name: (group, *path) for name, path in self._paths(names)}
+        return found
+
+    def _paths(self, names: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        paths = source.tree_paths([self.steps.variables[name] for name in names])
+        for i, name in enumerate(names):
+            path = (name,) if paths is None else tuple(re.sub(r"\W", "_", key) for key in paths[i])
+            yield name, path
+
+    def _tree(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Values of variables by name, as the nested dicts that the written functions take."""
+        found: dict[str, Any] = {}
+        for name, x in values.items():
+            inner = found
+            *path, last = self.groups.get(name, (name,))
+            for key in path:
+                inner = inner.setdefault(key, {})
+            inner[last] = x
+        return found
+
+    def _part(self, values: str, names: Sequence[str]) -> str:
+        """Code for the part of a tree of parameters that has these names, which are all of some groups, or of the tree."""
+        if set(names) == set(self.groups):
+            return values
+        tops = list(dict.fromkeys(self.groups[name][0] for name in names))
+        if len(tops) == 1 and len(self.groups[names[0]]) > 1:
+            return f"{values}[{tops[0]!r}]"
+        return "{" + ", ".join(f"{top!r}: {values}[{top!r}]" for top in tops) + "}"
+
+    def _replaced(self, values: str, names: Sequence[str], new: str) -> str:
+        """Code for `values` with `new` in the place of what `_part` gives."""
+        if set(names) == set(self.groups):
+            return new
+        tops = list(dict.fromkeys(self.groups[name][0] for name in names))
+        if len(tops) == 1 and len(self.groups[names[0]]) > 1:
+            return f"{values} | {{{tops[0]!r}: {new}}}"
+        return f"{values} | {new}"
+
+    # -- the step
+
+    def _update(self, kind: Kind, name: str) -> str:
+        lines, state_lines = list[str](), list[str]()
+        several = len(kind.losses) > 1
+        for i, piece in enumerate(kind.losses, 1):
+            lines += self._loss(kind, piece, f"_{i}" if several else "")
+            if isinstance(piece.targets, tuple):
+                state_lines.append(f"found_{i}" if several else "found")
+        carried = [n for n in kind.arguments if n in self.steps.variables]
+        if carried:
+            lines.insert(0, f"params = params | {{{', '.join(f'{n!r}: {n}' for n in carried)}}}")
+        updated = "params"
+        for piece in kind.of_role("change"):
+            lines += self._applied(kind, piece, updated)
+            updated = "updated"
+        for piece in kind.of_role("assign"):
+            function = self._printed(kind, piece, "assigned_values")
+            call = self._call(kind, piece, function, updated)
+            trained = [n for n in piece.targets if n in self.groups]
+            rest = [n for n in piece.targets if n not in self.groups]
+            if trained and rest:
+                lines.append(f"assigned = {call}")
+            params, state = ('assigned["params"]', 'assigned["state"]') if trained and rest else (call, call)
+            if trained:
+                whole = set(trained) == set(self.groups)
+                lines.append(f"updated = {params if whole else self._helper('merged') + f'({updated}, {params})'}")
+                updated = "updated"
+            if rest:
+                state_lines.append(state)
+        if state_lines:
+            lines.append(f"state = {' | '.join(['state', *state_lines])}")
+        values = ", ".join(f"value_{i + 1}" for i in range(len(kind.losses))) if several else "value"
+        returned = [updated if n == "params" else n for n in self.carry]
+        rest = [n for n in kind.arguments]
+        text = [
+            "@jax.jit",
+            f"def {name}({', '.join([*self.carry, *rest])}):",
+            f'    """The step at {self.at(kind.block)}: the new {", ".join(self.carry)}, and the losses of the old."""',
+            *_laid_out([*lines, f"return {', '.join(returned)}, {f'({values})' if several else values}"], "    "),
+        ]
+        return "\n".join(text)
+
+    @property
+    def carry(self) -> list[str]:
+        """What `update` takes and gives back."""
+        held = {"state": self.steps.members("state"), "opt_state": self.steps.changes()}
+        return [name for name in _CARRY if name == "params" or held[name]]
+
+    def _loss(self, kind: Kind, piece: Piece, end: str) -> list[str]:
+        gradient: Gradient = piece.subject[0]
+        if any(x.dtype.kind == "c" for (group, _), x in piece.labels.items() if group == "params"):
+            raise Refused(self.at(gradient), "complex")
+        targets = {id(x) for x in gradient.targets}
+        named = (n for n, x in gradient.block.after.items() if id(x) in targets and n.isidentifier())
+        wish = next((n for n in named if "loss" in n), "loss")
+        function = self._printed(kind, piece, wish, self.at(gradient))
+        has_aux = isinstance(piece.targets, tuple)
+        call = self._arguments(piece)
+        if not (len(gradient.targets) == 1 and np.ndim(gradient.targets[0]) == 0):
+            function = f"{self._helper('total and found' if has_aux else 'total')}({function})"
+        result, option = (f"(value{end}, found{end})", ", has_aux=True") if has_aux else (f"value{end}", "")
+        return [f"{result}, grads{end} = jax.value_and_grad({function}{option})({', '.join(call)})"]
+
+    def _applied(self, kind: Kind, piece: Piece, updated: str) -> list[str]:
+        applied: Applied = piece.subject[0]
+        names = list(piece.targets)
+        optimizer = self._optimizer(applied, names)
+        labels = dict(zip(sorted(names), piece.key[1], strict=True))  # type: ignore[index]
+        groups = {label[0] if isinstance(label, tuple) else label for label in labels.values()}
+        plain = len(groups) == 1 and not piece.entries and all(n == label[1] for n, label in labels.items())
+        if plain:
+            (group,) = groups
+            grads = self._part(self._local(kind, str(group)), names)
+        else:
+            function = self._printed(kind, piece, "changed_gradients")
+            grads = self._part_of_own(self._call(kind, piece, function, updated), names)
+        one = len(self._optimizer_ids()) == 1
+        state = "opt_state" if one else f"opt_state[{optimizer!r}]"
+        new = "opt_state" if one else f"{optimizer}_state"
+        lines = [
+            f"changes, {new} = {optimizer}.update({grads}, {state}, {self._part(updated, names)})",
+            f"updated = {self._replaced(updated, names, f'optax.apply_updates({self._part(updated, names)}, changes)')}",
+        ]
+        return lines if one else [*lines, f"opt_state = opt_state | {{{optimizer!r}: {new}}}"]
+
+    def _part_of_own(self, text: str, names: Sequence[str]) -> str:
+        """Code for the part of a tree that has no others than these names."""
+        tops = {self.groups[name][0] for name in names}
+        if set(names) != set(self.groups) and len(tops) == 1 and len(self.groups[names[0]]) > 1:
+            return f"{text}[{tops.pop()!r}]"
+        return text
+
+    def _optimizer_ids(self) -> set[int]:
+        return {id(piece.subject[0].optimizer) for piece in self.steps.changes()}
+
+    def _local(self, kind: Kind, group: str) -> str:
+        """The name in `update` of what a label's group is."""
+        if group.startswith("gradients"):
+            return f"grads_{[p.name for p in kind.losses].index(group) + 1}" if len(kind.losses) > 1 else "grads"
+        return group
+
+    def _call(self, kind: Kind, piece: Piece, function: str, updated: str) -> str:
+        texts = {group: updated if group == "updated" else self._local(kind, group) for group, _ in piece.labels}
+        return f"{function}({', '.join(texts.get(name, name) for name in self._arguments(piece))})"
+
+    def _arguments(self, piece: Piece) -> list[str]:
+        groups = dict.fromkeys(group for group, _ in sorted(piece.labels, key=lambda x: _order(x[0])))
+        first = ["params"] if piece.role == "loss" and "params" not in groups else []
+        return [*first, *groups, *dict.fromkeys(piece.arguments.values())]
+
+    def _trees(self, piece: Piece) -> dict[str, Nest]:
+        found: dict[str, dict[str, Array]] = {}
+        for group, name in sorted(piece.labels, key=lambda x: _order(x[0])):
+            found.setdefault(group, {})[name] = piece.labels[group, name]
+        return {group: values if group == "state" else self._tree(values) for group, values in found.items()}
+
+    def _printed(self, kind: Kind, piece: Piece, wish: str, at: str = "") -> str:
+        """The name of the function that a piece is; `at` is its line."""
+        names = dict(piece.block.before)
+        for (group, name), x in piece.labels.items():
+            names[name if group in ("params", "state") else f"{name}_{group.partition('_')[0].rstrip('s')}"] = x
+        targets: Any = piece.targets
+        if isinstance(targets, dict):
+            trained = {n: x for n, x in targets.items() if n in self.groups}
+            rest = {n: x for n, x in targets.items() if n not in self.groups}
+            targets = {"params": self._tree(trained), "state": rest} if trained and rest else self._tree(trained) | rest
+        shown = replace(piece, targets=targets)
+        trees = {self._local(kind, group): tree for group, tree in self._trees(piece).items()}
+        try:
+            try:
+                function = as_function(shown, trees, names, whole=True)
+            except ValueError as error:
+                if "may have looked" not in str(error):
+                    raise
+                # the tape only suspects it, and all steps are the same operations
+                function = as_function(shown, trees, names, whole=False)
+            found = self.module.add(function, wish)
+        except (ValueError, TypeError, LookupError) as error:
+            raise Refused(at or self.path.name, "no code", error=error) from error
+        for name, x in self.module.arrays.items():
+            if getattr(getattr(x, "dtype", None), "kind", "V") == "V":
+                raise Refused(at or self.path.name, "no code", error=f"the operation {name} is tapejax's own")
+        return found
+
+    def _helper(self, name: str) -> str:
+        own = name.split()[0]
+        text = re.sub(r"\bf(?=\()", own, PARTS[name]).strip()
+        if text not in self.definitions:
+            self.definitions.append(text)
+        return own
+
+    # -- optimizers
+
+    def _optimizer(self, applied: Applied, names: list[str]) -> str:
+        optimizer, at = applied.optimizer, self.at(applied)
+        if id(optimizer) in self.optimizers:
+            _, known, updates = self.optimizers[id(optimizer)]
+            if set(updates) != set(names):
+                raise Refused(at, "different variables")
+            return known
+        mine = [each for p in self.steps.changes() for each in p.subject if each.optimizer is optimizer]
+        if min(each.count for each in mine) > 0:
+            raise Refused(at, "restored")
+        if len({tuple(map(id, each.variables)) for each in mine}) > 1:
+            raise Refused(at, "different variables")
+        rates = dict.fromkeys(each.rate for each in mine)
+        scheduled = callable(optimizer._learning_rate)
+        if scheduled:
+            rate = self._schedule(optimizer._learning_rate, at)
+        elif len(rates) > 1:
+            raise Refused(at, "rate", rates=", ".join(f"{r:.4g}" for r in rates))
+        else:
+            rate = repr(float(f"{applied.rate:.7g}"))
+        text, look = optax_text(optimizer, rate, scheduled, at)
+        name = self.module.scope.new(identifier(optimizer.name))
+        self.optimizers[id(optimizer)] = optimizer, name, names
+        comment = [f"# {line}" for line in textwrap.wrap(look, 86)]
+        self.definitions.append("\n".join([*comment, *_laid_out([f"{name} = {text}"])]))
+        return name
+
+    def _schedule(self, schedule: Any, at: str) -> str:
+        """The name of a function of the count of updates, which the schedule is."""
+        count = Tensor(jnp.asarray(3, jnp.int32))
+        with GradientTape(persistent=True) as tape:
+            tape._recording.watch(count._array)  # type: ignore[union-attr]  # `watch` takes no integers
+            rate = schedule(count)
+        try:
+            function = tape._as_function(rate, count, (), {id(count._array): "count"}, False, "count", replayable=False)
+            for i in (0, 1, 2, 7, 100, 12345):
+                expected, found = (np.asarray(f(jnp.asarray(i, jnp.int32))) for f in (schedule, function))
+                if not np.allclose(expected, found, rtol=1e-6, atol=0):
+                    raise Refused(at, "schedule")
+            return self.module.add(function, "learning_rate")
+        except (ValueError, TypeError, LookupError) as error:
+            raise Refused(at, "schedule") from error
+
+    # -- the text
+
+    def written(self) -> Written:
+        """OUT.py, and the arrays of OUT.npz."""
+        first = [step for step in self.observer.steps if step.number < STEPS]
+        small, arrays = self._constants()
+        data = self._data(first) | {f"constants/{name}": x for name, x in arrays.items()}
+        plan = [f"update_{i}" if (i := self.steps.kind_of[step.number]) else "update" for step in first]
+        plan_text = f"[{plan[0]}] * {len(plan)}" if len(set(plan)) == 1 else f"[{', '.join(plan)}]"
+        own = [text for text in self.definitions if text.startswith("def ")]
+        optimizers = [text for text in self.definitions if text not in own]
+        constants = [*small, *(f'{name} = jnp.asarray(NPZ["constants/{name}"])' for name in arrays)]
+        body = "\n\n\n".join([PARTS["tree"].replace("def f", "def tree").strip(), *own, *self.module.functions])
+        if optimizers:
+            body += "\n\n\n" + "\n".join(optimizers)
+        init = [f'{group} = tree("{group}")' for group in self.carry[:2] if group != "opt_state"]
+        starts = [(name, f"{name}.init({self._part('params', names)})") for _, name, names in self.optimizers.values()]
+        if len(starts) == 1:
+            init.append(f"opt_state = {starts[0][1]}")
+        elif starts:
+            init.append(f"opt_state = {{{', '.join(f'{n!r}: {text}' for n, text in starts)}}}")
+        everything = body + "\n".join(constants)
+        kept = [x for key, x in data.items() if not key.startswith(("losses/", "numbers/"))]
+        wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in kept)
+        wide = wide or bool(re.search(r"(float|int|uint)64", re.sub(r"#.*", "", everything)))
+        numbers = any(key.startswith("numbers/") for key in data)
+        text = PARTS["head"].format(
+            program=self.path.name,
+            call=self._step_call(0),
+            types=self._types(),
+            extend="import jax.extend\n" if "jax.extend" in body else "",
+            optax="import optax\n" if optimizers else "",
+            x64=PARTS["64 bits"] if wide else "",
+            where=self._where(),
+            constants="".join(f"{line}\n" for line in constants),
+            body=body,
+            carry=", ".join(self.carry),
+            init="\n".join(_laid_out(init, "    ")),
+            updates="\n\n\n".join(self.updates),
+            plan=plan_text,
+            batch=PARTS["batch with numbers" if numbers else "batch"].replace("def f(", "def batch(").strip(),
+        )
+        return Written(text, data)
+
+    def _constants(self) -> tuple[list[str], dict[str, np.ndarray]]:
+        """The lines that define small arrays; and others, by name."""
+        small, arrays = list[str](), {name: np.asarray(x) for name, x in self.module.arrays.items()}
+        for text in self.module.constants:
+            node = ast.parse(text).body[0]
+            if isinstance(node, ast.Assign) and text.count("\n") > 8:  # not to be read
+                value = eval(ast.unparse(node.value), {"jnp": jnp, "np": np, "jax": jax})
+                arrays[ast.unparse(node.targets[0])] = np.asarray(value)
+            else:
+                small.append(text)
+        return small, arrays
+
+    def _data(self, first: Sequence[Any]) -> dict[str, Any]:
+        steps = self.steps
+        data = {
+            "/".join(["params", *self.groups[name]]): np.asarray(steps.initial[name])
+            for name in steps.members("params")
+        }
+        data |= {f"state/{name}": np.asarray(steps.initial[name]) for name in steps.members("state")}
+        for i, step in enumerate(first):
+            data[f"losses/{i}"] = np.asarray(self.expected(step))
+            kind = steps.kinds[steps.kind_of[step.number]]
+            for name, values in kind.arguments.items():
+                value = values[kind.steps.index(step)]
+                group = "numbers" if isinstance(value, (bool, int, float)) else "batches"
+                data[f"{group}/{i}/{name}"] = np.asarray(value)
+        return data
+
+    def expected(self, step: Any) -> tuple[float, ...]:
+        """The losses of a step that its update has."""
+        losses, kind = self.observer.losses[step.number], self.steps.kinds[self.steps.kind_of[step.number]]
+        return tuple(losses[int(piece.name.rpartition("_")[2]) - 1] for piece in kind.losses)
+
+    def _step_call(self, number: int) -> str:
+        kind, carry = self.steps.kinds[number], ", ".join(self.carry)
+        given = ", ".join([*self.carry, *(kind.expressions.get(n) or n for n in kind.arguments)])
+        losses = ", ".join(f"loss_{i + 1}" for i in range(len(kind.losses))) if len(kind.losses) > 1 else "loss"
+        losses = f"({losses})" if len(kind.losses) > 1 else losses
+        return f"{carry}, {losses} = {f'update_{number}' if number else 'update'}({given})"
+
+    def _types(self) -> str:
+        lines = []
+        for name in self.carry[:2]:
+            if name != "opt_state":
+                members = self.steps.members(name)
+                shown = [f"{'.'.join(self.groups.get(n, (n,)))} {_type_text(self.steps.initial[n])}" for n in members]
+                lines += textwrap.wrap(f"{name}: {', '.join(shown)}", 110, subsequent_indent="    ")
+        for i, kind in enumerate(self.steps.kinds):
+            shown = [f"{n} {_type_text(values[0])}" for n, values in kind.arguments.items()]
+            if shown:
+                lines += textwrap.wrap(
+                    f"update{f'_{i}' if i else ''}: {', '.join(shown)}", 110, subsequent_indent="    "
+                )
+        return "\n".join(lines) + "\n"
+
+    def _where(self) -> str:
+        """A comment: which lines of the program are the step, and what to put there."""
+        lines = ["# Before the loop of the program: " + f"{', '.join(self.carry)} = init()"]
+        program = self.text.splitlines()
+        for i, kind in enumerate(self.steps.kinds):
+            at = sorted({kind.block.line} | {n for step in kind.steps for n in self.steps.lines(step)})
+            lines.append(f"# In place of the lines {', '.join(map(str, at))}: {self._step_call(i)}")
+            if Path(kind.block.file).resolve() == self.path.resolve():
+                lines += [f"#   {n}: {program[n - 1].strip()}"[:110] for n in at if n <= len(program) and i == 0]
+            if any(isinstance(self.steps.variables.get(n), Carried) for n in kind.arguments):
+                lines.append("# params holds what the arguments become.")
+        return "\n".join(lines)
+
+
+def _laid_out(lines: Sequence[str], indent: str = "") -> Iterator[str]:
+    """Assignments and `return`s in the width of printed code."""
+    for line in lines:
+        node = ast.parse(line).body[0]
+        plain = len(indent + line) <= layout.WIDTH and "'" not in line
+        if not plain and isinstance(node, (ast.Assign, ast.Return)) and node.value is not None:
+            yield from layout.statement(line[: node.value.col_offset], node.value, indent)
+        else:
+            yield indent + line
+
+
+def _order(group: str) -> int:
+    return (*_CARRY, "updated").index(group) if group in (*_CARRY, "updated") else 9
+
+
+def _type_text(value: Value) -> str:
+    return type_of(value) if hasattr(value, "dtype") else type(value).__name__

@@ -1,0 +1,40 @@
+"""Keras's optimizers in Optax."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...seeing.tables import tables
+from .observing import Optimizer
+from .pieces import Refused
+
+_TABLES = tables(Path(__file__).with_name("optimizers.ini"))
+# Settings that have no equal here unless they are this.
+PLAIN = {"use_ema": False, "loss_scale_factor": None, "gradient_accumulation_steps": None, "amsgrad": False}
+
+
+def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tuple[str, str]:
+    """Code for what Optax has for a Keras optimizer, and what the reader of it should know.
+
+    Args:
+      rate: code for its learning rate, a number or a function of the count of updates.
+      scheduled: whether it is a function.
+    """
+    kind, config = type(optimizer).__name__, {n: x for n, x in vars(optimizer).items() if n[0] != "_"}
+    texts, looks, clipping = (_TABLES[name] for name in ("texts", "looks", "clipping"))
+    if kind not in texts or type(optimizer).__module__.partition(".")[0] != "keras":
+        known = ", ".join(name for name in texts if " " not in name)
+        raise Refused(at, "optimizer", kind=kind, known=known)
+    for name, plain in (PLAIN | ({} if kind == "AdamW" else {"weight_decay": None})).items():
+        if config.get(name, plain) != plain:
+            raise Refused(at, "setting", kind=kind, name=name, value=config[name])
+    if any(getattr(v, "constraint", None) is not None for v in optimizer._trainable_variables):
+        raise Refused(at, "constraint")
+    if getattr(optimizer, "_exclude_from_weight_decay", None):
+        raise Refused(at, "excluded")
+    config["momentum"] = config.get("momentum") or None
+    if kind == "SGD" and config["momentum"]:
+        kind = "SGD with momentum and a schedule" if scheduled else "SGD with momentum"
+    text, look = (each.format(**(config | {"rate": rate})) for each in (texts[kind], looks.get(kind, "")))
+    clips = [form.format(config[name]) for name, form in clipping.items() if config.get(name) is not None]
+    return (f"optax.chain({', '.join([*clips, text])})" if clips else text), look
