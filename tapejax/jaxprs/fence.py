@@ -42,6 +42,7 @@ Trace: Any = core.Trace
 Tracer = core.Tracer
 ConcreteArray: Any = array.ArrayImpl  # the type of every array that has a value
 HighPrimitive: Any = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive  # an operation of `jax.experimental.hijax`
+BatchTracer: Any = batching.BatchTracer
 EvalTrace: Any = core.EvalTrace  # runs operations now
 JitFunction: Any = type(jax.jit(lambda: None))  # asking for the protocol `jax.stages.Wrapped` takes 20 microseconds
 StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr

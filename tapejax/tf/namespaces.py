@@ -163,14 +163,20 @@ _LATER: dict[str, dict[str, str]] = {
             """,
     },
     "tf.distribute": {
-        "ops.distribute": """
-            InputContext MirroredStrategy OneDeviceStrategy ReduceOp ReplicaContext Strategy get_replica_context get_strategy
-            has_strategy
+        "programs.distribute": """
+            CrossDeviceOps DistributedDataset DistributedValues HierarchicalCopyAllReduce InputContext InputOptions
+            InputReplicationMode MirroredStrategy MultiWorkerMirroredStrategy NcclAllReduce OneDeviceStrategy
+            ParameterServerStrategy ReduceOp ReductionToOneDevice ReplicaContext RunOptions Strategy StrategyExtended
+            TPUStrategy get_replica_context get_strategy has_strategy in_cross_replica_context
             """,
-        "ops.tpu": "TPUStrategy",
     },
     "tf.distribute.cluster_resolver": {"ops.tpu": "TPUClusterResolver"},
-    "tf.distribute.experimental": {"ops.tpu": "TPUStrategy"},
+    "tf.distribute.experimental": {
+        "programs.distribute": """
+            CentralStorageStrategy CollectiveCommunication=CommunicationImplementation CommunicationImplementation
+            CommunicationOptions MultiWorkerMirroredStrategy ParameterServerStrategy TPUStrategy ValueContext
+            """
+    },
     "tf.dtypes": {"ops.array": "cast complex saturate_cast"},
     "tf.experimental": {"programs.optional": "Optional"},
     "tf.experimental.numpy": {

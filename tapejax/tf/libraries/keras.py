@@ -39,6 +39,7 @@ from ..values.names import name_scope
 from ..values.tensor import Tensor
 from . import adapters as libraries
 from . import keras_adapter, keras_data, keras_export, keras_trainer
+from . import keras_fence as fence
 from .keras_adapter import tensors_in, visible
 
 NAME = "tapejax.keras"  # under which programs import it
@@ -65,10 +66,7 @@ def _load() -> types.ModuleType:
             "Import tapejax.keras (or use tf.keras) before anything imports keras, or set the environment variable "
             "KERAS_BACKEND=jax."
         )
-    try:
-        return importlib.import_module("keras._tf_keras.keras")
-    except ImportError:  # TensorFlow's spelling is not part of Keras's public interface
-        return sys.modules["keras"]
+    return fence.names_of_keras()[-1]
 
 
 # ---- what user code is given ----------------------------------------------------------------------------------------
@@ -224,7 +222,7 @@ class _TensorFlow:
 
 def _open_name_scopes() -> None:
     """Lets Keras's name scopes, those of its layers for instance, be open as TensorFlow's, too."""
-    kind: Any = importlib.import_module("keras.src.backend.jax.core").name_scope
+    kind: Any = fence.part("backend.jax.core").name_scope
     enter, leave = kind.__enter__, kind.__exit__
 
     def enter_both(self: Any) -> Any:
@@ -254,8 +252,8 @@ def _instead_of_tensorflow() -> None:
         ("utils.rng_utils", types.SimpleNamespace(available=True, random=libraries.package.random)),
         ("saving.serialization_lib", types.SimpleNamespace(available=False)),
     ):
-        importlib.import_module(f"keras.src.{name}").tf = found  # type: ignore[attr-defined]
-    tensorboard: Any = importlib.import_module("keras.src.callbacks.tensorboard")
+        fence.part(name).tf = found
+    tensorboard: Any = fence.part("callbacks.tensorboard")
     tensorboard.TensorBoard.summary = libraries.package.summary
     tensorboard.keras_model_summary = summary.keras_model
 
@@ -266,16 +264,16 @@ def _instead_of_tensorflow() -> None:
     Tensor._keras_logits = property(lambda tensor: tensor._array._keras_logits, set_logits)  # type: ignore[attr-defined]
 
     # With 64-bit types on, a Python float is float32 still: Keras leaves its dtype to JAX.
-    core = importlib.import_module("keras.src.backend.jax.core")
-    core.jnp = _module_with(core.jnp, asarray=_asarray)  # type: ignore[attr-defined]
-    nn: Any = importlib.import_module("keras.src.backend.jax.nn")
+    core = fence.part("backend.jax.core")
+    core.jnp = _module_with(core.jnp, asarray=_asarray)
+    nn: Any = fence.part("backend.jax.nn")
     nn.jnn = _module_with(nn.jnn, one_hot=_one_hot)
     # Keras on JAX makes float32 of float64 in tanh, norm, var and all that asks for a result's dtype, 64-bit types on or off.
-    dtypes: Any = importlib.import_module("keras.src.backend.common.dtypes")
+    dtypes: Any = fence.part("backend.common.dtypes")
     dtypes.BIT64_TO_BIT32_DTYPE = _Narrowed(dtypes.BIT64_TO_BIT32_DTYPE)
-    numpy: Any = importlib.import_module("keras.src.backend.jax.numpy")
+    numpy: Any = fence.part("backend.jax.numpy")
     # In a `function` the state of the global seed is the program's, so that each call draws anew.
-    seeds: Any = importlib.import_module("keras.src.random.seed_generator")
+    seeds: Any = fence.part("random.seed_generator")
     traced = seeds.jax_utils.is_in_jax_tracing_scope
     traced_by_jax = lambda: reading.capturing.capture is None and traced()  # noqa: E731
     seeds.jax_utils = types.SimpleNamespace(is_in_jax_tracing_scope=traced_by_jax)
@@ -336,9 +334,9 @@ def _share_functions() -> None:
 
     The same holds for functions that are losses and metrics.
     """
-    exported: Any = importlib.import_module("keras.src.api_export")
+    exported: Any = fence.part("api_export")
     for part in ("activations", "losses", "metrics"):
-        known: dict[str, Any] = importlib.import_module(f"keras.src.{part}").ALL_OBJECTS_DICT
+        known: dict[str, Any] = fence.part(part).ALL_OBJECTS_DICT
         for name, fn in known.items():
             if isinstance(fn, types.FunctionType):
                 known[name] = shared = _mirrored(name, fn)

@@ -23,6 +23,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NoReturn, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.cache import on_clear
@@ -32,13 +33,14 @@ from ...places import levels_to_user
 from ...tape import active, operation
 from ...tape.operation import by_operations
 from ..ops.sizes import Sizes
-from ..values import reading, staging
+from ..values import reading, replicas, staging
 from ..values.errors import PythonNeeded, SymbolicValue
 from ..values.staging import Staged, abstract
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable, _creations
 from ..values.types import Array, TensorLike, VariableLike
 from . import keras_control_flow
+from . import keras_fence as fence
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
 
@@ -64,13 +66,12 @@ def install(keras: types.ModuleType) -> None:
     """Prepares `keras`, if it runs on JAX."""
     if keras.backend.backend() != "jax":
         return
-    from keras.src import backend
-    from keras.src.optimizers.base_optimizer import BaseOptimizer
+    backend, optimizer = fence.part("backend"), fence.part("optimizers.base_optimizer").BaseOptimizer
 
     _note_variables(keras.Variable, backend.get_stateless_scope)
     keras.random.SeedGenerator.next = _as_one_step(keras.random.SeedGenerator.next)
     _take_tensors(keras.Layer, keras.Operation, backend)
-    _take_gradients(BaseOptimizer, backend)
+    _take_gradients(optimizer, backend)
     _take_tensors_in_functions()
     keras_control_flow.install(backend.core, _on_arrays)
     _take_datasets()
@@ -128,7 +129,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
             keras_control_flow.refuse_assignment(variable.path)
         if not is_new:
             reading.use(variable, "_value", variable._value)
-        new = reading.detached(new)
+        new = reading.detached(replicas.placed(new) if is_new else new)
         with reading.tracing:  # as `Variable._store`
             direct_assign(variable, new)
         if capture is not None and is_new and isinstance(new, Tracer):
@@ -147,6 +148,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
     kind.assign_add, kind.assign_sub = map(_as_one_step, (kind.assign_add, kind.assign_sub))
+    kind.assign, kind.assign_add, kind.assign_sub = map(_aggregating, (kind.assign, kind.assign_add, kind.assign_sub))
     kind._initialize_with_initializer = initialize_now
     kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
 
@@ -157,6 +159,22 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         return reading.read(variable) if _called_by_keras() else our_value.fget(variable)
 
     ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
+
+
+def _aggregating(update: Callable) -> Callable:
+    """A method that assigns to a variable, in a strategy's replica what all replicas' values become by its aggregation."""
+
+    @functools.wraps(update)
+    def once(self: Any, value: TensorLike) -> Any:
+        if not replicas.here.running:
+            return update(self, value)
+        # TensorFlow's replicas keep moving statistics apart, and outside of them those of the first are read.
+        kind = "only_first_replica" if self.aggregation == "none" and not self.trainable else self.aggregation
+        array = replicas.aggregated(jnp.asarray(arrays_in(value), self.dtype), kind, self.path)
+        with replicas.setting(running=False):
+            return update(self, array)
+
+    return once
 
 
 def _as_one_step(update: Callable) -> Callable:
@@ -331,7 +349,7 @@ _FUNCTIONS = ("ops", "ops.image", "ops.linalg", "ops.nn", "ops.numpy", "random")
 
 def _take_tensors_in_functions() -> None:
     taken: dict[Callable, Callable] = {}
-    for full in (f"{top}.{name}" for top in ("keras", "keras._tf_keras.keras") for name in _FUNCTIONS):
+    for full in (f"{keras.__name__}.{name}" for keras in fence.names_of_keras() for name in _FUNCTIONS):
         with contextlib.suppress(ImportError):  # not in every version
             names = vars(importlib.import_module(full))
             found = {name: fn for name, fn in names.items() if isinstance(fn, types.FunctionType)}
@@ -473,6 +491,18 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
             warnings.warn(f"{warning.message} {HINT}", warning.category, stacklevel=levels_to_user())
         return found
 
+    update_step = optimizer._backend_update_step
+
+    @functools.wraps(update_step)
+    def update_with_all(self: Optimizer, grads: list, trainable_variables: list, learning_rate: Any) -> None:
+        """The gradients of all replicas are added, and the variables, which are the same in all, updated once."""
+        if not replicas.here.running:
+            return update_step(self, grads, trainable_variables, learning_rate)
+        grads = [replicas.aggregated(x, "SUM", "a gradient") for x in grads]
+        with replicas.setting(running=False):
+            update_step(self, grads, trainable_variables, learning_rate)
+
+    optimizer._backend_update_step = update_with_all
     optimizer.apply, optimizer._filter_empty_gradients = apply_arrays, filter_with_hint
 
 
@@ -532,8 +562,8 @@ def _take_datasets() -> None:
     Keras would take it for the Grain dataset that it is, too, of which it knows no number of batches: the end of an epoch of
     `steps_per_epoch` would be that of the next.
     """
-    adapters: Any = importlib.import_module("keras.src.trainers.data_adapters")
-    base = importlib.import_module("keras.src.trainers.data_adapters.data_adapter").DataAdapter
+    adapters: Any = fence.part("trainers.data_adapters")
+    base = fence.part("trainers.data_adapters.data_adapter").DataAdapter
     choose = adapters.get_data_adapter
 
     class DatasetAdapter(base):  # type: ignore[valid-type, misc]

@@ -21,6 +21,7 @@ from ..values.errors import DTypeError
 from ..values.missing import MISSING
 from ..values.types import DTypeLike, Nest
 from . import adapters as libraries
+from . import keras_fence as fence
 from .keras_adapter import arrays_in
 
 # Keras's arguments
@@ -314,28 +315,28 @@ def install() -> None:
         _compute_with_tensorflow(kind)
     for kind in (layers.Normalization, layers.Discretization):
         _adapt_to_tensors(kind)
-    utils: Any = types.SimpleNamespace(
-        **{
-            name: importlib.import_module(f"keras.src.utils.{name}_utils")
-            for name in ("image_dataset", "text_dataset", "audio_dataset", "timeseries_dataset", "dataset")
-        }
-    )
-    with_constant = types.SimpleNamespace(data=types.SimpleNamespace(AUTOTUNE=-1))
-    for module in (utils.image_dataset, utils.text_dataset, utils.audio_dataset):
-        module.tf = with_constant
-    utils.image_dataset._paths_and_labels_to_dataset_tf = _images
-    utils.text_dataset._paths_and_labels_to_dataset_tf = _texts
-    utils.audio_dataset.paths_and_labels_to_dataset, utils.audio_dataset.tfio = _sounds, _NoResampling()
-    utils.timeseries_dataset._timeseries_dataset_tf = _series
+    constant = types.SimpleNamespace(data=types.SimpleNamespace(AUTOTUNE=-1))
+    for name, replaced in {
+        "utils.image_dataset_utils": {"_paths_and_labels_to_dataset_tf": _images, "tf": constant},
+        "utils.text_dataset_utils": {"_paths_and_labels_to_dataset_tf": _texts, "tf": constant},
+        "utils.audio_dataset_utils": {"paths_and_labels_to_dataset": _sounds, "tf": constant, "tfio": _NoResampling()},
+        "utils.timeseries_dataset_utils": {"_timeseries_dataset_tf": _series},
+    }.items():
+        if not fence.unlike(name):  # else it is an older Keras, and its own says what it needs
+            vars(fence.part(name)).update(replaced)
+    if not fence.unlike("utils.dataset_utils"):
+        _install_split(fence.part("utils.dataset_utils"))
 
-    of_keras = utils.dataset.is_tf_dataset
+
+def _install_split(utils: Any) -> None:
+    of_keras = utils.is_tf_dataset
     is_ours = lambda x: type(x).__module__ == "tapejax.tf.programs.data"  # noqa: E731
-    utils.dataset.is_tf_dataset = lambda x: is_ours(x) or of_keras(x)
+    utils.is_tf_dataset = lambda x: is_ours(x) or of_keras(x)
 
-    @functools.wraps(utils.dataset._split_dataset_tf)
+    @functools.wraps(utils._split_dataset_tf)
     def split(
         dataset: Any, left_size: Any = None, right_size: Any = None, shuffle: bool = False, seed: Any = None
     ) -> Any:
-        return _halves(utils.dataset, dataset, left_size, right_size, shuffle, seed)
+        return _halves(utils, dataset, left_size, right_size, shuffle, seed)
 
-    utils.dataset._split_dataset_tf = split
+    utils._split_dataset_tf = split

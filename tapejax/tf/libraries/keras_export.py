@@ -11,6 +11,7 @@ from typing import Any
 from ..values import nest
 from ..values.types import Ignored, Nest, VariableLike
 from . import adapters as libraries
+from . import keras_fence as fence
 from .keras_adapter import tensors_in
 
 
@@ -19,7 +20,7 @@ def _spec(x: Any) -> Any:
     kind = libraries.package.TensorSpec
     if isinstance(x, kind):
         return x
-    found = importlib.import_module("keras.src.export.export_utils").make_input_spec(x)
+    found = fence.part("export.export_utils").make_input_spec(x)
     return kind(found.shape, found.dtype, found.name)
 
 
@@ -125,7 +126,7 @@ class ExportArchive:
         libraries.package.saved_model.save(self._saved, filepath, signatures, options)
         if verbose:
             names = ", ".join(map(repr, self._endpoints))
-            say = importlib.import_module("keras.src.utils.io_utils").print_msg
+            say = fence.part("utils.io_utils").print_msg
             say(
                 f"Saved artifact at {str(filepath)!r}, for tf.saved_model.load. The following endpoints are available: {names}"
             )
@@ -138,7 +139,7 @@ def _export(
     input_signature: Any = None,
     **options: Ignored,
 ) -> None:
-    known = importlib.import_module("keras.src.export.export_utils").get_input_signature
+    known = fence.part("export.export_utils").get_input_signature
     archive = ExportArchive()
     archive.track_and_add_endpoint("serve", model, known(model) if input_signature is None else input_signature)
     archive.write_out(filepath, verbose=verbose is not False)
@@ -147,7 +148,9 @@ def _export(
 def install() -> None:
     """Puts them in the place of Keras's."""
     ExportArchive.__module__ = "keras.export"
-    for name in ("keras.export", "keras._tf_keras.keras.export", "keras.src.export"):
-        module: Any = importlib.import_module(name)
+    if fence.unlike("export") or fence.unlike("export.export_utils"):
+        return
+    private = fence.part("export")
+    private.export_saved_model = _export
+    for module in (private, *(importlib.import_module(f"{keras.__name__}.export") for keras in fence.names_of_keras())):
         module.ExportArchive = ExportArchive
-    module.export_saved_model = _export

@@ -24,6 +24,7 @@ from ..values import reading
 from ..values.tensor import Variable
 from ..values.types import Array, Nest
 from . import adapters as libraries
+from . import keras_fence as fence
 from .keras_adapter import Model, arrays_in, contains, from_user, visible
 
 _PARTS = ("train", "test", "predict")
@@ -181,7 +182,7 @@ class _Execution:
 
 def install() -> None:
     """Lets Keras's trainer on JAX take models in TensorFlow's way."""
-    trainer: Any = importlib.import_module("keras.src.backend.jax.trainer").JAXTrainer
+    trainer: Any = fence.part("backend.jax.trainer").JAXTrainer
     steps = (_train_step, _last), (_test_step, _last), (_predict_step, _joined)
     for part, (step, combine) in zip(_PARTS, steps, strict=True):
         _take_step(trainer, f"{part}_step", step)

@@ -218,6 +218,19 @@ def _parsed(spec: str) -> tuple[str | None, int]:
     return kind, number
 
 
+def device_of(name: str) -> jax.Device:
+    """JAX's device of that name.
+
+    Raises:
+      ValueError: there is none.
+    """
+    kind, number = _parsed(name)
+    devices = [] if kind is None else _devices(kind)
+    if number >= len(devices):
+        raise ValueError(f"there is no device {name!r}: {[d.name for d in list_logical_devices()]}")
+    return devices[number]
+
+
 def device(device_name: str | None) -> contextlib.AbstractContextManager[None]:
     """A context whose new tensors lie on that device: ``jax.default_device``.
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..values.types import Ignored
 from . import config
-from .distribute import MirroredStrategy
 
 
-def _require_tpu() -> None:
+def require_tpu() -> None:
+    """Raises ValueError where there is no TPU."""
     if not config.list_physical_devices("TPU"):
         raise ValueError("Please provide a TPU Name to connect to: JAX finds no TPU here, take another strategy")
 
@@ -30,7 +30,7 @@ class TPUClusterResolver:
     """
 
     def __init__(self, tpu: str | None = None, zone: Ignored = None, project: Ignored = None, **options: Ignored):
-        _require_tpu()
+        require_tpu()
         self._tpu = tpu or "local"
 
     @classmethod
@@ -49,25 +49,13 @@ class TPUClusterResolver:
         return {"TPU": len(config.list_physical_devices("TPU"))}
 
 
-class TPUStrategy(MirroredStrategy):
-    """`MirroredStrategy` where there is a TPU.
-
-    Raises:
-      ValueError: there is none.
-    """
-
-    def __init__(self, tpu_cluster_resolver: TPUClusterResolver | None = None, **options: Ignored):
-        _require_tpu()
-        super().__init__()
-
-
 def initialize_tpu_system(cluster_resolver: TPUClusterResolver | None = None) -> None:
     """Does nothing, since JAX does it at its first computation.
 
     Raises:
       ValueError: there is no TPU.
     """
-    _require_tpu()
+    require_tpu()
 
 
 shutdown_tpu_system = initialize_tpu_system

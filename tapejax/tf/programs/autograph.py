@@ -188,7 +188,7 @@ def call(
 
 
 # Modules whose functions call those of the user's that they are given.
-_CALLING_USERS = (control_flow.__name__, control_flow.__name__.replace("control_flow", "distribute"))
+_CALLING_USERS = (control_flow.__name__, control_flow.__name__.replace("ops.control_flow", "programs.distribute"))
 _FUNCTIONS = (types.FunctionType, types.MethodType)
 
 

@@ -25,7 +25,7 @@ from ...jaxprs.fence import trace_context
 from ...places import serves
 from ...tape import active
 from ..ops.table import accepting
-from ..values import nest, reading
+from ..values import nest, reading, replicas
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
 from ..values.missing import no_attribute
@@ -172,6 +172,8 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         if _eagerly:
             return self.python_function(*args, **kwargs)
+        if replicas.here.running:  # a part of the replica's program: what it assigns may differ between replicas
+            return self._run(args, kwargs)
         return self._call(*self._binding.bind(args, kwargs))
 
     def _call(self, args: Arguments, kwargs: Keywords) -> Nest:

@@ -22,7 +22,7 @@ from ...jaxprs.fence import ConcreteArray, Tracer, current_trace, made_at, refus
 from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation, runner
 from ...tape.operation import Op, op_of
-from . import buffers, reading
+from . import buffers, reading, replicas
 from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
@@ -917,7 +917,7 @@ class Variable(_Value):
         import_scope: Ignored = None,
         constraint: Callable | None = None,
         synchronization: Any = None,
-        aggregation: Ignored = None,
+        aggregation: Any = None,
         shape: ShapeLike | None = None,
     ):
         if initial_value is None:
@@ -935,7 +935,8 @@ class Variable(_Value):
         if declared is not None and not declared.is_compatible_with(array.shape):
             raise ValueError(f"initial_value has shape {array.shape}, which does not agree with shape={declared}")
         self._declared = declared
-        self._array = array
+        self._aggregation = aggregation
+        self._array = replicas.placed(array)
         self._created = next(_creations)
         if reading.capturing.capture is not None:
             reading.capturing.capture.create(self)
@@ -982,7 +983,7 @@ class Variable(_Value):
         array = _own_array(value, self._array.dtype)
         if not self.shape.is_compatible_with(array.shape):
             raise ValueError(f"Variable {self.name!r} has shape {self.shape}: shape {array.shape} does not fit")
-        return self._store(array, read_value)
+        return self._store(replicas.aggregated(array, self._aggregation, self.name), read_value)
 
     def assign_add(self, delta: TensorLike, use_locking=False, name=None, read_value=True) -> Variable | None:
         """Adds `delta`, of the variable's shape, and returns the variable; InvalidArgumentError on another shape."""
@@ -998,6 +999,7 @@ class Variable(_Value):
         if array.shape != held.shape:
             shapes = f"has shape {held.shape}: it cannot be updated by a value of shape {array.shape}"
             raise InvalidArgumentError(f"Variable {self.name!r} {shapes}")
+        array = replicas.aggregated(array, self._aggregation, self.name)
         return self._change(lambda held: runner.current.run(_updates[name], (held, array)), array, read_value)
 
     def _change(

@@ -24,7 +24,10 @@ def run(*command, **environment):
 # What says `tf.keras`, and what says `import keras` where that runs on JAX; to import Keras takes seconds.
 PROCESSES = {
     "tapejax.keras": (["arguments", "checks", "layers", "optimizers", "tensors"], {}),
-    "keras": (["arguments", "checkpoints", "functions", "plain", "recomputed", "threads"], {"KERAS_BACKEND": "jax"}),
+    "keras": (
+        ["arguments", "checkpoints", "fence", "functions", "plain", "recomputed", "threads"],
+        {"KERAS_BACKEND": "jax"},
+    ),
 }
 
 

@@ -73,11 +73,55 @@ def test_a_reduction_that_is_none(tf):
     return error_of(lambda: tf.distribute.get_strategy().reduce("PROD", tf.ones([2]), axis=0))
 
 
-def test_several_devices_say_what_to_use():
-    with pytest.raises(ValueError, match=r"jax\.sharding"):
-        tapejax.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])
-    with pytest.raises(AttributeError, match=r"jax\.sharding"):
-        _ = tapejax.distribute.MultiWorkerMirroredStrategy
+@parity
+def test_contexts(tf):
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+
+    def state():
+        context = tf.distribute.get_replica_context()
+        return [tf.distribute.in_cross_replica_context(), context is None, tf.distribute.has_strategy()]
+
+    found = [state(), strategy.run(state)]
+    with strategy.scope():
+        found.append(state())
+    return [*found, state()]
+
+
+@parity
+def test_options_change_nothing(tf):
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"], cross_device_ops=tf.distribute.ReductionToOneDevice())
+    options = tf.distribute.InputOptions(experimental_fetch_to_device=False)
+    data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(2), options)
+    run = tf.distribute.RunOptions()
+    return [strategy.run(lambda v: v + 1, args=(x,), options=run) for x in data]
+
+
+@parity
+def test_aggregation_with_one_replica(tf):
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    with strategy.scope():
+        variables = [tf.Variable(1.0, aggregation=kind) for kind in tf.VariableAggregation]
+
+    def step(x):
+        for v in variables:
+            v.assign_add(x)
+
+    strategy.run(step, args=(tf.constant(2.0),))
+    return [v.numpy() for v in variables]
+
+
+def test_what_is_missing_says_what_to_use():
+    tf = tapejax
+    with pytest.raises(ValueError, match="there is no device '/gpu:7'"):
+        tf.distribute.MirroredStrategy(["/gpu:7"])
+    with pytest.raises(NotImplementedError, match="MultiWorkerMirroredStrategy"):
+        tf.distribute.ParameterServerStrategy(None)
+    with pytest.raises(AttributeError, match="experimental_distribute_dataset"):
+        tf.distribute.MirroredStrategy(["/cpu:0"]).make_dataset_iterator(None)
+    with pytest.raises(AttributeError, match="scope"):
+        _ = tf.distribute.experimental_set_strategy
+    with pytest.raises(AttributeError, match=r"jax\.distributed\.initialize"):
+        _ = tf.distribute.cluster_resolver.SlurmClusterResolver
 
 
 @parity

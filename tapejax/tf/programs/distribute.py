@@ -1,0 +1,572 @@
+"""``tf.distribute`` over JAX's shardings: a function that each replica runs is run once, under `jax.vmap` with a named axis.
+
+The rows of that axis are the replicas. What they are given is sharded along it over a mesh of the devices, so that XLA computes
+each replica's part on its device; variables are whole on each. `all_reduce` is `jax.lax.psum`. So a program has TensorFlow's
+numbers for that many replicas, those of batch normalisation included, and is one program for all devices.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from ...tape import active
+from ..ops import config
+from ..ops import math as _math
+from ..ops.random import each_row
+from ..ops.tpu import TPUClusterResolver, require_tpu
+from ..values import nest, reading, replicas
+from ..values.missing import no_attribute
+from ..values.tensor import Tensor, convert_to_tensor, is_tensor, op, raw
+from ..values.types import Array, AxisLike, Ignored, Nest, TensorLike
+from .function import function
+
+math: Any = _math  # whose functions come out of tables
+
+
+class ReduceOp(enum.Enum):
+    """How the values of replicas become one."""
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+
+class InputReplicationMode(enum.Enum):
+    """How many input pipelines a strategy has."""
+
+    PER_WORKER = "PER_WORKER"
+    PER_REPLICA = "PER_REPLICA"
+
+
+class InputOptions(NamedTuple):
+    """What TensorFlow may be told about a distributed dataset. Nothing here depends on it."""
+
+    experimental_fetch_to_device: bool | None = None
+    experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
+    experimental_place_dataset_on_device: bool = False
+    experimental_per_replica_buffer_size: int = 1
+
+
+class RunOptions(NamedTuple):
+    """What TensorFlow may be told about a run. Nothing here depends on it."""
+
+    experimental_enable_dynamic_batch_size: bool = True
+    experimental_bucketizing_dynamic_shape: bool = False
+    experimental_xla_options: Any = None
+
+
+class CommunicationImplementation(enum.Enum):
+    """Who communicates. JAX decides."""
+
+    AUTO = "AUTO"
+    RING = "RING"
+    NCCL = "NCCL"
+
+
+class CommunicationOptions(NamedTuple):
+    """What TensorFlow may be told about communication, which is JAX's here."""
+
+    bytes_per_pack: int = 0
+    timeout_seconds: float | None = None
+    implementation: CommunicationImplementation = CommunicationImplementation.AUTO
+
+
+class CrossDeviceOps:
+    """How TensorFlow would communicate between devices. Here JAX does, whatever is chosen."""
+
+    def __init__(self, num_packs: Ignored = 1):
+        pass
+
+
+class ReductionToOneDevice(CrossDeviceOps):
+    __doc__ = CrossDeviceOps.__doc__
+
+    def __init__(self, reduce_to_device: Ignored = None, accumulation_fn: Ignored = None):
+        super().__init__()
+
+
+class HierarchicalCopyAllReduce(CrossDeviceOps):
+    __doc__ = CrossDeviceOps.__doc__
+
+
+class NcclAllReduce(CrossDeviceOps):
+    __doc__ = CrossDeviceOps.__doc__
+
+
+class DistributedValues:
+    """A value for each replica."""
+
+
+@nest.composite
+@jax.tree_util.register_pytree_node_class
+class PerReplica(DistributedValues):
+    """A tensor for each replica: their stack, sharded along the first axis."""
+
+    def __init__(self, stacked: Tensor):
+        self._stacked = stacked
+
+    @property
+    def values(self) -> tuple[Tensor, ...]:
+        """The replicas' tensors, in order."""
+        return tuple(self._stacked[i] for i in range(self._stacked.shape[0]))
+
+    def __tf_flatten__(self) -> tuple[None, list[Tensor]]:
+        return None, [self._stacked]
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: None, components: Sequence[Tensor]) -> PerReplica:
+        return cls(*components)
+
+    def tree_flatten(self) -> tuple[tuple[Tensor], None]:
+        return (self._stacked,), None
+
+    @classmethod
+    def tree_unflatten(cls, metadata: None, children: Sequence[Tensor]) -> PerReplica:
+        return cls(*children)
+
+    def __repr__(self) -> str:
+        return f"PerReplica({self._stacked!r})"
+
+
+class ReplicaContext:
+    """What a function that `Strategy.run` calls may ask."""
+
+    def __init__(self, strategy: Strategy):
+        self.strategy = strategy
+
+    num_replicas_in_sync = property(lambda self: self.strategy.num_replicas_in_sync, doc="The number of replicas.")
+
+    @property
+    def replica_id_in_sync_group(self) -> Tensor | int:
+        """The replica's number: a tensor where there are several."""
+        return Tensor(jax.lax.axis_index(replicas.AXIS)) if replicas.here.running else 0
+
+    def all_reduce(self, reduce_op: ReduceOp | str, value: Nest, options: Ignored = None) -> Nest:
+        """The sum or mean of all replicas' values, in each of them. Gradients pass."""
+        collective = {ReduceOp.SUM: _psum, ReduceOp.MEAN: _pmean}[_reduce_op(reduce_op)]
+        if not replicas.here.running:
+            return value
+        return nest.map_structure(lambda x: op(collective, convert_to_tensor(x)), value)
+
+    def all_gather(self, value: Nest, axis: int, options: Ignored = None) -> Nest:
+        """All replicas' values, concatenated along `axis`, in each of them. Gradients pass."""
+        if not replicas.here.running:
+            return value
+        return nest.map_structure(lambda x: op(_gathered, convert_to_tensor(x), axis=axis), value)
+
+    def merge_call(self, merge_fn: Callable, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """``merge_fn(strategy, *args, **kwargs)``, called once, with the values of all replicas."""
+        if not replicas.here.running:
+            return merge_fn(self.strategy, *args, **(kwargs or {}))
+
+        def all_of(x: Any) -> Any:
+            return PerReplica(op(_stack, x)) if is_tensor(x) else x
+
+        def own(x: Any) -> Any:
+            return x._stacked[self.replica_id_in_sync_group] if isinstance(x, PerReplica) else x
+
+        args, kwargs = nest.map_structure(all_of, (list(args), dict(kwargs or {})))
+        with replicas.setting(running=False):
+            merged = merge_fn(self.strategy, *args, **kwargs)
+        return nest.map_structure(own, merged)
+
+
+def _psum(x):
+    return jax.lax.psum(x, replicas.AXIS)
+
+
+def _pmean(x):
+    return jax.lax.pmean(x, replicas.AXIS)
+
+
+def _gathered(x, axis):
+    return jax.lax.all_gather(x, replicas.AXIS, axis=axis, tiled=True)
+
+
+def _stack(x):
+    return jax.lax.all_gather(x, replicas.AXIS)
+
+
+class ValueContext(NamedTuple):
+    """What the function that makes a value for each replica may ask."""
+
+    replica_id_in_sync_group: int = 0
+    num_replicas_in_sync: int = 1
+
+
+class InputContext:
+    """What a function that makes a dataset may ask. There is one pipeline: it yields the batch of one replica."""
+
+    num_input_pipelines = 1
+    input_pipeline_id = 0
+
+    def __init__(self, num_replicas_in_sync: int = 1):
+        self.num_replicas_in_sync = num_replicas_in_sync
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """The rows of a global batch that are one replica's.
+
+        Raises:
+          ValueError: they cannot be divided equally.
+        """
+        if global_batch_size % self.num_replicas_in_sync:
+            raise ValueError(
+                f"The `global_batch_size` {global_batch_size} is not divisible by `num_replicas_in_sync` "
+                f"{self.num_replicas_in_sync}"
+            )
+        return global_batch_size // self.num_replicas_in_sync
+
+
+class DistributedDataset:
+    """Batches whose rows are divided among replicas."""
+
+    def __init__(self, source: Callable[[], Iterator[Nest]], size: Callable[[], Any]):
+        self._source, self._size = source, size
+
+    def __iter__(self) -> Iterator[Nest]:
+        return self._source()
+
+    def __len__(self) -> int:
+        return int(self._size())
+
+
+class StrategyExtended:
+    """What libraries ask of a strategy."""
+
+    def __init__(self, strategy: Strategy):
+        self._strategy = strategy
+
+    worker_devices = property(lambda self: self._strategy._names, doc="The devices' names.")
+    parameter_devices = worker_devices
+
+    def reduce_to(
+        self, reduce_op: ReduceOp | str, value: Nest, destinations: Ignored = None, options: Ignored = None
+    ) -> Nest:
+        """The sum or mean of the replicas' values."""
+        return self._strategy.reduce(reduce_op, value, axis=None)
+
+    def update(
+        self,
+        var: Any,
+        fn: Callable,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        group: bool = True,
+    ) -> Any:
+        """``fn(var, *args, **kwargs)``, on all devices at once."""
+        return fn(var, *args, **(kwargs or {}))
+
+    def colocate_vars_with(self, colocate_with_variable: Ignored) -> contextlib.AbstractContextManager[None]:
+        """A context that does nothing: variables lie on all devices."""
+        return contextlib.nullcontext()
+
+
+class Strategy:
+    """One replica on the device that JAX computes on, or with several devices a replica on each: ``docs/devices.md``.
+
+    >>> import tapejax as tf
+    >>> strategy = tf.distribute.MirroredStrategy()
+    >>> with strategy.scope():
+    ...     v = tf.Variable(2.0)
+    >>> strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(lambda x: v * x, args=(tf.constant([1.0, 2.0]),)), axis=0)
+    <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
+    """
+
+    cluster_resolver: Any = None
+    _names: tuple[str, ...] = ()
+    _mesh: Mesh | None = None  # only where there are several devices
+
+    num_replicas_in_sync = property(lambda self: 1 if self._mesh is None else self._mesh.size, doc="How many replicas.")
+    extended = property(StrategyExtended, doc="What libraries ask of a strategy.")
+
+    def __getattr__(self, name: str) -> Any:
+        no_attribute("distribute.Strategy", self, name)
+
+    def _use(self, devices: Sequence[jax.Device]) -> None:
+        self._names = tuple(f"/job:localhost/replica:0/task:0/device:{d.platform.upper()}:{d.id}" for d in devices)
+        if len(devices) > 1:
+            self._mesh = jax.make_mesh((len(devices),), (replicas.AXIS,), (AxisType.Auto,), devices=devices)
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """While it lasts, this strategy is `get_strategy`'s, and variables that are made are whole on each of its devices."""
+        with self._entered(crossing=True):
+            yield self
+
+    @contextlib.contextmanager
+    def _entered(self, crossing: bool) -> Iterator[None]:
+        _here.entered.append((self, crossing))
+        try:
+            with replicas.setting(mesh=self._mesh):
+                yield
+        finally:
+            _here.entered.pop()
+
+    def run(
+        self, fn: Callable, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, options: Ignored = None
+    ) -> Any:
+        """``fn(*args, **kwargs)`` in each replica: its own part of distributed values, all of any others.
+
+        Where there are several replicas `fn` is run once, as the body of a `tf.function`.
+
+        Returns:
+          what `fn` returns; where there are several replicas, with a distributed value for each tensor.
+        """
+        kwargs = dict(kwargs or {})
+        if self._mesh is None:
+            with self._entered(crossing=False):
+                return fn(*args, **kwargs)
+        if reading.capturing.capture is None:
+            return self._compiled(fn)(*args, **kwargs)
+        values: list[Array] = []
+        structures: list[Nest] = []
+
+        def own(x: Any) -> Any:
+            if isinstance(x, PerReplica):
+                values.append(raw(x._stacked))
+                return _Hole(len(values) - 1)
+            return x
+
+        outline = nest.map_structure(own, (list(args), kwargs))
+
+        def replica(row: Array, parts: Sequence[Array]) -> list[Array]:
+            args, kwargs = nest.map_structure(lambda x: Tensor(parts[x.number]) if isinstance(x, _Hole) else x, outline)
+            with self._entered(crossing=False), replicas.setting(running=True), each_row(row):
+                result = active.continuing(active.active_recordings(), fn, *args, **kwargs)
+            results: list[Array] = []
+
+            def hole(x: Any) -> Any:
+                if not is_tensor(x):
+                    return x
+                results.append(raw(x))
+                return _Hole(len(results) - 1)
+
+            structures.append(nest.map_structure(hole, result))
+            return results
+
+        rows = np.arange(self.num_replicas_in_sync, dtype=np.uint32)
+        results = jax.vmap(replica, axis_name=replicas.AXIS)(rows, values)
+        return nest.map_structure(
+            lambda x: PerReplica(Tensor(results[x.number])) if isinstance(x, _Hole) else x, structures[0]
+        )
+
+    experimental_run_v2 = run
+
+    @functools.lru_cache(maxsize=64)  # noqa: B019 - strategies last as long as programs
+    def _compiled(self, fn: Callable) -> Callable:
+        return function(lambda *args, **kwargs: self.run(fn, args, kwargs))
+
+    def reduce(self, reduce_op: ReduceOp | str, value: Nest, axis: AxisLike | None) -> Nest:
+        """The sum or mean of the replicas' values, each of them reduced along `axis` where it is not None.
+
+        Raises:
+          ValueError: the sum of what is no distributed value is asked for, where there are several replicas.
+        """
+        kind = _reduce_op(reduce_op)
+        reduction = {ReduceOp.SUM: math.reduce_sum, ReduceOp.MEAN: math.reduce_mean}[kind]
+
+        def reduced(x: Any) -> Any:
+            if isinstance(x, PerReplica):
+                x = reduction(x._stacked, 0) if axis is None else _merged(x, axis)
+            elif self._mesh is not None and kind is ReduceOp.SUM and not (isinstance(x, (int, float)) and x == 0):
+                raise ValueError(
+                    f"A non-DistributedValues value {x} cannot be reduced with the given reduce op {kind}."
+                )
+            return x if axis is None else reduction(x, axis)
+
+        return nest.map_structure(reduced, value)
+
+    def gather(self, value: Nest, axis: int) -> Nest:
+        """The replicas' values, concatenated along `axis`."""
+        return nest.map_structure(lambda x: _merged(x, axis) if isinstance(x, PerReplica) else x, value)
+
+    def experimental_local_results(self, value: Nest) -> tuple:
+        """The values of all replicas, a tuple."""
+        if not any(isinstance(x, PerReplica) for x in nest.flatten(value)):
+            return (value,)
+        return tuple(
+            nest.map_structure(lambda x, i=i: x.values[i] if isinstance(x, PerReplica) else x, value)
+            for i in range(self.num_replicas_in_sync)
+        )
+
+    def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        """A distributed value of what `value_fn` returns for each replica."""
+        count = self.num_replicas_in_sync
+        made = [value_fn(ValueContext(i, count)) for i in range(count)]
+        if self._mesh is None:
+            return made[0]
+        return nest.map_structure(lambda *each: self._placed(np.stack([np.asarray(x) for x in each])), *made)
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Ignored = None) -> Any:
+        """`dataset`, the rows of each batch divided among the replicas.
+
+        Raises:
+          ValueError: while it is iterated over, for a batch that cannot be divided equally.
+        """
+        if self._mesh is None:
+            return dataset
+        return DistributedDataset(lambda: (nest.map_structure(self._divided, x) for x in dataset), dataset.cardinality)
+
+    def distribute_datasets_from_function(self, dataset_fn: Callable, options: Ignored = None) -> Any:
+        """The batches of what `dataset_fn` makes, one for each replica in turn."""
+        count = self.num_replicas_in_sync
+        dataset = dataset_fn(InputContext(count))
+        if self._mesh is None:
+            return dataset
+
+        def batches() -> Iterator[Nest]:
+            for each in zip(*[iter(dataset)] * count, strict=False):
+                yield nest.map_structure(lambda *parts: self._placed(np.stack([np.asarray(x) for x in parts])), *each)
+
+        return DistributedDataset(batches, lambda: int(dataset.cardinality()) // count)
+
+    experimental_distribute_datasets_from_function = distribute_datasets_from_function
+
+    def _divided(self, x: TensorLike) -> PerReplica:
+        array, count = np.asarray(x), self.num_replicas_in_sync
+        if not array.ndim or len(array) % count:
+            raise ValueError(
+                f"a batch of shape {array.shape} cannot be divided equally among {count} replicas: batch the dataset with "
+                "drop_remainder=True, and by a multiple of strategy.num_replicas_in_sync"
+            )
+        return self._placed(array.reshape(count, len(array) // count, *array.shape[1:]))
+
+    def _placed(self, stacked: np.ndarray) -> PerReplica:
+        assert self._mesh is not None
+        sharding = NamedSharding(self._mesh, PartitionSpec(replicas.AXIS))
+        stacked = np.asarray(convert_to_tensor(stacked))
+        return PerReplica(Tensor(jax.make_array_from_callback(stacked.shape, sharding, lambda part: stacked[part])))
+
+
+class _Hole:
+    """Where a tensor was in a structure."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+
+def _merged(x: PerReplica, axis: Any) -> Tensor:
+    return op(_concatenated, x._stacked, axis=int(axis))
+
+
+def _concatenated(stacked, axis):
+    return jnp.concatenate(list(stacked), axis=axis)
+
+
+class MirroredStrategy(Strategy):
+    """A replica on each device that JAX has, or on each of `devices`.
+
+    Args:
+      devices: names such as ``"/gpu:0"`` or ``"CPU:1"``.
+
+    Raises:
+      ValueError: there is no such device.
+
+    >>> import tapejax as tf
+    >>> strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    >>> strategy.num_replicas_in_sync
+    1
+    """
+
+    def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: Ignored = None):
+        devices = [devices] if isinstance(devices, str) else devices
+        self._use(jax.devices() if devices is None else [config.device_of(str(name)) for name in devices])
+
+
+class OneDeviceStrategy(Strategy):
+    """One replica.
+
+    Args:
+      device: the name of its device.
+    """
+
+    def __init__(self, device: str):
+        self._names = (device,)
+
+
+class CentralStorageStrategy(MirroredStrategy):
+    """As `MirroredStrategy`: variables are whole on each device."""
+
+    def __init__(self, compute_devices: Sequence[str] | None = None, parameter_device: Ignored = None):
+        super().__init__(compute_devices)
+
+
+class MultiWorkerMirroredStrategy(Strategy):
+    """A replica on each device of all processes. Each process runs the same program, over the same dataset.
+
+    Where ``jax.distributed`` is not initialised and the environment's ``TF_CONFIG`` names several workers, it is, with the first
+    of them as the coordinator.
+    """
+
+    def __init__(self, cluster_resolver: Any = None, communication_options: Ignored = None):
+        cluster = json.loads(os.environ.get("TF_CONFIG") or "{}")
+        workers = cluster.get("cluster", {}).get("worker", [])
+        if len(workers) > 1 and not jax.distributed.is_initialized():
+            jax.distributed.initialize(workers[0], len(workers), int(cluster["task"]["index"]))
+        self.cluster_resolver = cluster_resolver
+        self._use(jax.devices())
+
+
+class TPUStrategy(MirroredStrategy):
+    """`MirroredStrategy` where there is a TPU.
+
+    Raises:
+      ValueError: there is none.
+    """
+
+    def __init__(self, tpu_cluster_resolver: TPUClusterResolver | None = None, **options: Ignored):
+        require_tpu()
+        super().__init__()
+
+
+class ParameterServerStrategy(Strategy):
+    """Refused: JAX has no parameter servers."""
+
+    def __init__(self, *args: Ignored, **options: Ignored):
+        raise NotImplementedError(
+            "JAX has no parameter servers: use tf.distribute.MultiWorkerMirroredStrategy, whose workers have the variables"
+        )
+
+
+def _reduce_op(reduce_op: ReduceOp | str) -> ReduceOp:
+    return reduce_op if isinstance(reduce_op, ReduceOp) else ReduceOp(str(reduce_op).upper())
+
+
+class _Here(threading.local):
+    def __init__(self) -> None:
+        self.entered: list[tuple[Strategy, bool]] = []  # and whether the program is outside of its replicas
+
+
+_here = _Here()
+_default = Strategy()
+
+
+def get_strategy() -> Strategy:
+    """The strategy whose scope the program is in, or one that does nothing."""
+    return _here.entered[-1][0] if _here.entered else _default
+
+
+def has_strategy() -> bool:
+    """Whether the program is in the scope of a strategy."""
+    return get_strategy() is not _default
+
+
+def in_cross_replica_context() -> bool:
+    """Whether the program is in a strategy's scope, and in no function that it runs."""
+    return bool(_here.entered) and _here.entered[-1][1]
+
+
+def get_replica_context() -> ReplicaContext | None:
+    """The context of the replica that runs here; None in a strategy's scope."""
+    return None if in_cross_replica_context() else ReplicaContext(get_strategy())
