@@ -37,7 +37,8 @@ def run_port(program, out, *options):
 
 def run(out):
     """What a ported program prints, where it finds neither TensorFlow nor tapejax."""
-    blocked = "import sys, runpy; sys.modules |= dict.fromkeys(('tensorflow', 'tapejax', 'keras')); runpy.run_path(sys.argv[1])"
+    blocked = "import sys, runpy; sys.modules |= dict.fromkeys(('tensorflow', 'tapejax', 'keras')); "
+    blocked += "runpy.run_path(sys.argv[1], run_name='__main__')"
     env = {"JAX_PLATFORMS": "cpu"} | os.environ
     done = subprocess.run(
         [sys.executable, "-c", blocked, str(out)], env=env, capture_output=True, text=True, timeout=300
