@@ -135,27 +135,39 @@ class Recording:
             return self
         found = self.continuation()
         found.derivatives, found.entries = [], []
-        used = {id(x): position for position, entry in enumerate(self.entries) for x in entry.inputs}
+        spans = self._folding()
         positions, stop = [], 0  # of each entry in what is found
-        spans = {span.start: span for span in sorted(self.derivatives, key=lambda span: span.stop)}  # the longest
         for position, entry in enumerate(self.entries):
             if position >= stop:
-                span = spans.get(position)
-                alone = span is None or not self._is_alone(span, used)
-                stop = position + 1 if alone or span is None else span.stop
-                found.entries.append(entry if alone or span is None else self._entry(span))
+                stop = spans[position][0].stop if position in spans else position + 1
+                found.entries.append(spans[position][1] if position in spans else entry)
             positions.append(len(found.entries) - 1)
         positions.append(len(found.entries))
         found.watched = {key: (x, positions[begin]) for key, (x, begin) in self.watched.items()}
         found.marks = [mark._replace(position=positions[mark.position]) for mark in self.marks]
         return found
 
-    def _is_alone(self, span: Span, used: dict[int, int]) -> bool:
-        """Whether nothing that is computed in a derivative is used elsewhere, but for its results."""
+    def _folding(self) -> dict[int, tuple[Span, Entry]]:
+        """The derivatives that can be one entry, by their first position: nothing else uses what is computed in them."""
+        spans: dict[int, tuple[Span, Entry]] = {}
+        stop = 0
+        for span in sorted(self.derivatives, key=lambda span: (span.start, -span.stop)):
+            if span.start >= stop:
+                spans[span.start], stop = (span, self._entry(span)), span.stop
+        while True:
+            inside = {i for span, _ in spans.values() for i in range(span.start, span.stop)}
+            seen = [entry for i, entry in enumerate(self.entries) if i not in inside]
+            used = {id(x) for entry in (*seen, *(entry for _, entry in spans.values())) for x in entry.inputs}
+            open_ = [start for start, (span, _) in spans.items() if not self._is_closed(span, used)]
+            if not open_:
+                return spans
+            for start in open_:
+                del spans[start]
+
+    def _is_closed(self, span: Span, used: set[int]) -> bool:
         results = {id(x) for x in span.outputs}
         made = {id(x) for entry in self.entries[span.start : span.stop] for x in entry.outputs}
-        inner = all(used.get(key, 0) < span.stop for key in made - results)
-        return len(results) == len(span.outputs) > 0 and results <= made and inner
+        return len(results) == len(span.outputs) > 0 and results <= made and used.isdisjoint(made - results)
 
     def _entry(self, span: Span) -> Entry:
         first = min(self.entries[span.start : span.stop], key=lambda entry: len(entry.calls))

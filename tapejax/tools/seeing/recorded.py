@@ -95,10 +95,19 @@ def _in_loop(code: CodeType, instruction: int) -> bool:
 
 def is_function(code: CodeType) -> bool:
     """Whether calls of `code` are printed as calls: a function of the user's, or what a layer of a library computes."""
-    return not code.co_name.startswith("<") and (not serves(code.co_filename) or code.co_name in ("call", "__call__"))
+    if serves(code.co_filename):
+        return code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename
+    return not code.co_name.startswith("<")
 
 
-_CALLED = {"functional": "model", "sequential": "model"}  # what Keras makes of them says less
+# where the name of a class says less
+_CALLED = {
+    "functional": "model",
+    "sequential": "model",
+    "base_conv": "conv",
+    "base_pooling": "pooling",
+    "loss_function_wrapper": "loss_function",
+}
 
 
 def call_name(code: CodeType) -> str:
@@ -108,7 +117,7 @@ def call_name(code: CodeType) -> str:
         if of and of[0] != "<locals>":
             name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", of[0]).lower()
             return _CALLED.get(name, name)
-    return code.co_name.strip("_") or "function"
+    return "model" if code.co_name in ("call", "__call__") else code.co_name.strip("_") or "function"
 
 
 # ---- scopes while they are written ----------------------------------------------------------------------------------
@@ -207,6 +216,9 @@ class Inner(Scope):
         return self.parent.has_tree(arrays)
 
 
+_NO_VALUES = ("self", "cls", "training")
+
+
 class Writer:
     """Writes functions. `operation` gives the code of one operation: ``operation(line, args)``, with a name for each input that
     is not a literal. `literal`: the code of a number, or None. `derivative`: the statements for a derivative, or nothing."""
@@ -298,7 +310,10 @@ class Writer:
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""
-        return scope.key(x) if active else scope.other(x, self.literal)
+        text = scope.key(x) if active else scope.other(x, self.literal)
+        if path := self.paths.get(id(x)):
+            self.names.guesses[text] = item(path[0], path[1:])
+        return text
 
     def _operation(self, line: Line, scope: Scope) -> list[Statement]:
         outs = [
@@ -324,7 +339,8 @@ class Writer:
             root = new_key()
             self.names.wishes[root] = tree
             self.meanings_of(inner, parts, path, root)
-            handed[root] = scope.part(path, [x for _, x in parts])
+            handed[root] = part = scope.part(path, [x for _, x in parts])
+            self.names.guesses[part] = item(path[0], path[1:])
             given = [each for each in given if all(each[1] is not x for _, x in parts)]
         result: ast.expr = results[0] if len(results) == 1 else ast.Tuple([*results], ast.Load())
         first = {key: i for i, key in reversed([*enumerate(scopes.in_order(statements, result))])}
@@ -344,6 +360,7 @@ class Writer:
             not function.statements
             and isinstance(result, ast.Call)
             and getattr(result.func, "id", None) in self._known.values()
+            and all(isinstance(arg, ast.Name) for arg in result.args)
         ):
             plain = layout.replaced(result, self.names.meanings)
             return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
@@ -362,7 +379,7 @@ class Writer:
         """What of `given` is handed over as a part of a tree, by the name of the tree."""
         found: dict[str, list[tuple[Key, Value]]] = {}
         for key, x, active in given:
-            if active and id(x) in self.paths:
+            if id(x) in self.paths and (active or inner.varying_around(x)):
                 found.setdefault(self.paths[id(x)][0], []).append((key, x))
         return {tree: xs for tree, xs in found.items() if len(xs) > 1 and inner.has_tree([x for _, x in xs])}
 
@@ -377,7 +394,7 @@ class Writer:
         self, code: CodeType, lines: Sequence[Line], depth: int, given: Sequence[tuple[Key, Value, bool]]
     ) -> list[tuple[Key, Value, bool]]:
         """What is handed over, in the order of the parameters of `code`; sets what it is called."""
-        arguments = [name for name in code.co_varnames[: code.co_argcount] if name not in ("self", "cls")]
+        arguments = [name for name in code.co_varnames[: code.co_argcount] if name not in _NO_VALUES]
         operands = self.operands.get(lines[-1].calls[depth].call, {})
         for line in lines:
             if len(line.calls) == depth + 1:

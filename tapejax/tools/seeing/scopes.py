@@ -116,6 +116,7 @@ class Names:
     wishes: dict[Key, str] = field(default_factory=dict)
     meanings: dict[Key, ast.expr] = field(default_factory=dict)
     given: dict[Key, str] = field(default_factory=dict)
+    guesses: dict[Key, ast.expr] = field(default_factory=dict)  # what will be a meaning, for the length of lines
     likes: dict[Key, Key] = field(default_factory=dict)  # parameters, with what is handed over for them
 
     def wish(self, key: Key) -> str | None:
@@ -139,7 +140,7 @@ class Names:
             for name in [getattr(node, "id", None) or getattr(node, "arg", None)]:
                 if isinstance(name, str) and is_key(name):
                     text = self.given.get(name) or self.wish(name) or "t0"
-                    found[name] = self.meanings.get(name) or ast.Name(text, ast.Load())
+                    found[name] = self.meanings.get(name) or self.guesses.get(name) or ast.Name(text, ast.Load())
                     for key in keys_of(found[name]):
                         inner[key] = ast.Name(self.given.get(key) or self.wishes.get(key) or "t0", ast.Load())
         return layout.text_of(layout.replaced(layout.replaced(expression, found), inner))
@@ -161,6 +162,10 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
             expression = s.expression
         (out,) = s.outs if len(s.outs) == 1 else (None,)
         kept = s.effects or s.unpacks or s.function is None and (not values or out in names.wishes)
+        if s.function is not None and not any(
+            out in keys for keys in (*(t.keys() for t in todo), keys_of(function.result))
+        ):
+            continue
         if out is not None and not kept and expression is not None:
             uses = [(i, t.keys()[out]) for i, t in enumerate(todo)]
             total = sum(n for _, n in uses) + keys_of(function.result)[out]

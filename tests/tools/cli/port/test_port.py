@@ -46,7 +46,7 @@ def run(out):
     return done.stdout
 
 
-def check(program, folder, *options):
+def check(program, folder, *options, tolerance=1e-3):
     """Ports a program: the steps have the program's losses, alone as well. Returns the text of OUT.py."""
     out = folder / "out.py"
     printed = run_port(program, out, *options)
@@ -54,7 +54,7 @@ def check(program, folder, *options):
     assert not re.search(r"^\s*(import|from) (tapejax|tensorflow|keras)", text, re.MULTILINE)
     assert "jax.value_and_grad" in text and "@jax.jit" in text
     steps, difference = re.search(r"(\d+) of \1 steps; largest difference (\S+)", printed).groups()
-    assert int(steps) > 1 and float(difference) < 1e-3
+    assert int(steps) > 1 and float(difference) < tolerance
     lines = run(out).splitlines()
     for line in lines:
         ours, theirs = re.fullmatch(r"\d+ (\[.*?\]) (\[.*?\])", line).groups()
@@ -80,6 +80,14 @@ def test_examples_go_through_whole(name, tmp_path):
     if name == "digits":
         pytest.importorskip("sklearn")
     check(ROOT / "examples" / f"{name}.py", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", "actor_critic gan lstm pinn transformer".split())
+def test_the_step_of_a_program_as_practitioners_write_it_is_short_and_agrees(name, tmp_path):
+    text = check(ROOT / "tests/tools/cli/port/practice" / f"{name}.py", tmp_path, tolerance=1e-4)
+    assert sum(map(bool, text.splitlines())) <= 150
+    assert "pullback" not in text
 
 
 # ---- what is written, without a process for it -----------------------------------------------------------------------
