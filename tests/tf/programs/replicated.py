@@ -1,0 +1,234 @@
+"""Programs of `tf.distribute`: ``python replicated.py tensorflow|tapejax REPLICAS`` prints what they give, as JSON.
+
+TensorFlow's results are in ``replicated.json``: ``python replicated.py keep``.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+KEPT = Path(__file__).with_suffix(".json")
+COUNTS = (1, 2, 4)
+if sys.argv[1] == "keep":
+    results = {
+        count: json.loads(
+            subprocess.check_output([sys.executable, __file__, "tensorflow", str(count)]).splitlines()[-1]
+        )
+        for count in COUNTS
+    }
+    KEPT.write_text(json.dumps(results, indent=1) + "\n")
+    sys.exit()
+
+os.environ.update(JAX_PLATFORMS="cpu", CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3")
+os.environ["KERAS_BACKEND"] = "tensorflow" if sys.argv[1] == "tensorflow" else "jax"
+COUNT = int(sys.argv[2])
+
+import numpy as np  # noqa: E402
+
+if sys.argv[1] == "tensorflow":
+    import tensorflow as tf
+else:
+    import tapejax as tf
+
+if COUNT > 1:
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * COUNT)
+RNG = np.random.RandomState(0)
+X, Y = RNG.normal(size=(24, 3)).astype("float32"), RNG.normal(size=(24, 1)).astype("float32")
+ONES = np.ones((3, 1), "float32")
+
+
+def mirrored():
+    names = [f"CPU:{i}" for i in range(COUNT)]
+    return tf.distribute.MirroredStrategy(names, cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+
+def batches(strategy, rows=24):
+    data = tf.data.Dataset.from_tensor_slices((X[:rows], Y[:rows])).batch(8)
+    return strategy.experimental_distribute_dataset(data)
+
+
+def numbers(strategy, value):
+    return [x.numpy().tolist() for x in strategy.experimental_local_results(value)]
+
+
+def gradients_reduced_by_hand():
+    """Losses divided by the global batch size; all_reduce of a list of gradients; assign_sub in the replica."""
+    strategy, losses = mirrored(), []
+    with strategy.scope():
+        w, b = tf.Variable(ONES), tf.Variable(0.0)
+
+    @tf.function
+    def step(x, y):
+        def replica(x, y):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.square(x @ w + b - y)) / 8.0
+            grads = tape.gradient(loss, [w, b])
+            grads = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, grads)
+            w.assign_sub(0.1 * grads[0])
+            b.assign_sub(0.1 * grads[1])
+            return loss
+
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(replica, args=(x, y)), axis=None)
+
+    for x, y in batches(strategy):
+        losses.append(float(step(x, y)))
+    return losses
+
+
+def gradients_reduced_by_the_optimizer():
+    """Means of each replica's loss, divided by the number of replicas; Keras's optimizer adds the gradients."""
+    strategy, losses = mirrored(), []
+    with strategy.scope():
+        w = tf.Variable(ONES)
+        optimizer = tf.keras.optimizers.SGD(0.1, momentum=0.9)
+
+    def replica(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(x @ w - y)) / strategy.num_replicas_in_sync
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        return loss
+
+    @tf.function
+    def step(x, y):
+        return strategy.reduce("SUM", strategy.run(replica, args=(x, y)), axis=None)
+
+    for x, y in batches(strategy):
+        losses.append(float(step(x, y)))
+    return losses + w.numpy().ravel().tolist()
+
+
+def losses_of_rows():
+    """Reductions along an axis, local results, and a function that is run from outside."""
+    strategy, found = mirrored(), []
+    with strategy.scope():
+        w = tf.Variable(ONES)
+
+    @tf.function
+    def replica(x, y):
+        return tf.square(x @ w - y)[:, 0]
+
+    for x, y in batches(strategy, 20):
+        rows = strategy.run(replica, args=(x, y))
+        found += [float(strategy.reduce("MEAN", rows, axis=0)), float(strategy.reduce("SUM", rows, axis=0))]
+        found += [numbers(strategy, rows), strategy.gather(rows, axis=0).numpy().tolist()]
+    return found
+
+
+def batch_normalisation():
+    """Each replica normalises by its own rows."""
+    strategy, losses = mirrored(), []
+    with strategy.scope():
+        layers = [tf.keras.layers.BatchNormalization(), tf.keras.layers.Dense(1, kernel_initializer="ones")]
+        model = tf.keras.Sequential([tf.keras.layers.Input((3,)), *layers])
+        optimizer = tf.keras.optimizers.Adam(0.1)
+
+    def replica(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(model(x, training=True) - y)) / 8.0
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        return loss
+
+    @tf.function
+    def step(x, y):
+        return strategy.reduce("SUM", strategy.run(replica, args=(x, y)), axis=None)
+
+    for x, y in batches(strategy):
+        losses.append(float(step(x, y)))
+    return losses + [np.asarray(v).ravel().tolist() for v in model.variables if "moving" in v.path]
+
+
+def contexts():
+    """Replicas' numbers, values made for each, collectives, merge_call, draws that differ."""
+    strategy = mirrored()
+    values = strategy.experimental_distribute_values_from_function(
+        lambda context: tf.constant(float(context.replica_id_in_sync_group))
+    )
+
+    @tf.function
+    def run(values):
+        def replica(v):
+            context = tf.distribute.get_replica_context()
+            own = v + 10.0 * tf.cast(context.replica_id_in_sync_group, tf.float32)
+            with tf.GradientTape() as tape:
+                tape.watch(v)
+                total = context.all_reduce("SUM", v * v)
+            together = context.merge_call(lambda strategy, x: strategy.reduce("SUM", x, axis=None), args=(v,))
+            return own, context.all_reduce("MEAN", v), tape.gradient(total, v), together - v, tf.random.uniform([4])
+
+        return strategy.run(replica, args=(values,))
+
+    *found, drawn = run(values)
+    different = len({tuple(x) for x in numbers(strategy, drawn)})
+    return [numbers(strategy, values), *[numbers(strategy, x) for x in found], different]
+
+
+def aggregation():
+    """Variables that replicas assign different values; an eager run; `reduce` of no distributed value."""
+    strategy, found = mirrored(), []
+    with strategy.scope():
+        on_read = tf.VariableSynchronization.ON_READ
+        total = tf.Variable(0.0, synchronization=on_read, aggregation=tf.VariableAggregation.SUM)
+        mean = tf.Variable(0.0, aggregation=tf.VariableAggregation.MEAN)
+        first = tf.Variable(0.0, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
+        steps = tf.Variable(0)
+
+    def replica(x, y):
+        total.assign_add(tf.reduce_sum(x))
+        mean.assign(tf.reduce_mean(x))
+        first.assign(tf.reduce_min(x))
+        steps.assign_add(1)
+        return tf.reduce_max(x)
+
+    for x, y in batches(strategy):
+        most = strategy.run(replica, args=(x, y))
+        found += [numbers(strategy, most), float(mean.numpy()), float(first.numpy())]
+        found.append(float(strategy.reduce("MEAN", most, axis=None)))
+    return [
+        *found,
+        float(total.read_value()),
+        int(steps.numpy()),
+        float(strategy.reduce("MEAN", tf.constant(2.0), axis=None)),
+    ]
+
+
+def datasets_from_a_function():
+    """Batches of each replica's, and `get_per_replica_batch_size`."""
+    strategy = mirrored()
+
+    def make(context):
+        data = tf.data.Dataset.from_tensor_slices(X[:, 0])
+        return data.batch(context.get_per_replica_batch_size(8))
+
+    total = lambda x: tf.reduce_sum(x)  # noqa: E731
+    data = strategy.distribute_datasets_from_function(make)
+    return [numbers(strategy, strategy.run(total, args=(x,))) for x in data]
+
+
+def fit():
+    strategy = mirrored()
+    with strategy.scope():
+        hidden = tf.keras.layers.Dense(4, kernel_initializer="ones", activation="tanh")
+        model = tf.keras.Sequential(
+            [tf.keras.layers.Input((3,)), hidden, tf.keras.layers.Dense(1, kernel_initializer="ones")]
+        )
+        model.compile("sgd", "mse", metrics=["mae"])
+    history = model.fit(X, Y, batch_size=8, epochs=2, shuffle=False, verbose=0).history
+    return history["loss"] + history["mae"]
+
+
+PROGRAMS = (
+    gradients_reduced_by_hand,
+    gradients_reduced_by_the_optimizer,
+    losses_of_rows,
+    batch_normalisation,
+    contexts,
+    aggregation,
+    datasets_from_a_function,
+    fit,
+)
+if COUNT == 1:  # TensorFlow's merge_call fails: "destinations can not be empty"
+    PROGRAMS = tuple(program for program in PROGRAMS if program is not contexts)
+print(json.dumps({program.__name__: program() for program in PROGRAMS}))
