@@ -4,9 +4,9 @@ A tape is a way to get a *function* back out of code that has already run; for f
 
 1. **Record.** JAX hands each operation to its *current trace*. In the ``with`` block that is a `_Recorder`, which runs it
    as JAX would have, so that values are ordinary arrays, and notes ``(operation, inputs, outputs)`` on the tape.
-2. **Replay.** A value is recognised by the identity of its array. Put another array in the place of a source, run the
-   noted operations again, and take what comes out in the place of the target: a pure function of the source.
-3. **Delegate.** ``gradient`` is `jax.vjp` of that function, ``jacobian`` is `jax.jacrev` of it.
+2. **Sweep.** The chain rule from back to front: each noted operation, the last one first, takes the cotangents of its
+   outputs back to its inputs, where they are added up. A value is recognised by the identity of its array.
+3. **Delegate.** What one operation does to cotangents is JAX's: `jax.vjp` of it. ``jacobian`` is the sweep under `jax.vmap`.
 
     >>> x = jnp.array([1.0, 2.0, 3.0])
     >>> with GradientTape() as tape:
@@ -15,17 +15,13 @@ A tape is a way to get a *function* back out of code that has already run; for f
     >>> print(tape.gradient(y, x))
     [ 1.3817732   0.07700372 -2.8288574 ]
 
-What this file lacks, and which others exist for it:
-
-* *Speed.* Every tape and every source is traced anew. ``tape/trace.py`` has one trace for all tapes, ``tape/sweep.py`` serves
-  all sources together, ``execution/recognition.py`` recognises what was recorded before, ``execution/schedule.py`` compiles it.
-* *Closures.* What a jitted function closes over is a constant of it: its gradients are lost in silence. ``jaxprs/lifting.py``
-  turns such constants into inputs; ``jaxprs/calls.py`` records custom rules also inside `jax.grad`, where this tape fails.
-* *TensorFlow.* Values are arrays, to be watched; there is no Variable and no check; complex gradients, and second ones of
-  custom gradients, follow JAX's conventions. See ``tf/values/``, ``tf/ops/`` and ``tape/``.
+What it lacks, and where that is: *speed* (one trace for all tapes, ``tape/trace.py``; what was recorded before is recognised
+and compiled, ``execution/``); gradients of what a jitted function *closes over*, which are lost in silence, and custom rules
+inside `jax.grad` (``jaxprs/``); *TensorFlow's* Variables, checks, and its conventions of complex gradients (``tf/``).
 """
 
 import contextlib
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -70,41 +66,45 @@ class GradientTape:
 
     def gradient(self, target, sources, output_gradients=None, unconnected_gradients="none"):
         """The gradient of the sum of all targets, each times its output gradient if there are any."""
-
-        def derivative(f, x):
-            y, pullback = jax.vjp(f, x)
-            return pullback(jax.tree.map(jnp.ones_like, y) if output_gradients is None else output_gradients)[0]
-
-        return self._derive(derivative, target, sources, unconnected_gradients)
+        targets = jax.tree.leaves(target)
+        ends = jax.tree.map(jnp.ones_like, targets) if output_gradients is None else jax.tree.leaves(output_gradients)
+        back = {key: ct for key, ct in self._sweep(targets, ends).items() if key in self.known}
+        zeros = (lambda x: None) if unconnected_gradients == "none" else jnp.zeros_like
+        return jax.tree.map(lambda x: back[id(x)] if id(x) in back else zeros(x), sources)
 
     def jacobian(self, target, sources):
-        """The derivative of each element of the target with respect to each of the source."""
-        return self._derive(lambda f, x: jax.jacrev(f)(x), target, sources)
+        """The derivative of each element of the target with respect to each of the source: a sweep for each element."""
+        rows = jnp.eye(target.size, dtype=target.dtype).reshape(target.size, *target.shape)
+        found = jax.vmap(lambda row: self.gradient(target, sources, row))(rows)
+        return jax.tree.map(lambda x: x.reshape(*target.shape, *x.shape[1:]), found)
 
     def batch_jacobian(self, target, source):
         """The Jacobian of each row of the target with respect to the same row of the source; it may depend on no other."""
-        summed = self._derive(lambda f, x: jax.jacrev(lambda x: f(x).sum(0))(x), target, source)
-        return summed if summed is None else jnp.moveaxis(summed, target.ndim - 1, 0)
+        columns = jnp.eye(target[0].size, dtype=target.dtype).reshape(-1, 1, *target.shape[1:])
+        found = jax.vmap(lambda column: self.gradient(target, source, column + jnp.zeros_like(target)))(columns)
+        return found if found is None else jnp.moveaxis(found, 0, 1).reshape(*target.shape, *source.shape[1:])
 
-    def _derive(self, derivative, target, sources, unconnected="none"):
+    def _sweep(self, targets, cotangents):
+        """The cotangent of each value by its id: the entries from the last to the first, each pulled back by JAX."""
         if self.answered and not self.persistent:
             raise RuntimeError("This tape has answered: make it with persistent=True to ask more than once.")
-        self.answered, entries = True, tuple(self.entries)
+        self.answered, back = True, {}
+        for y, cotangent in zip(targets, cotangents, strict=True):
+            back[id(y)] = back.get(id(y), 0) + cotangent
+        for operation, inputs, outputs in reversed(tuple(self.entries)):
+            reached = [j for j, y in enumerate(outputs) if id(y) in back]
+            for i, x in enumerate(inputs if reached else ()):
+                at = functools.partial(_at, operation, inputs, i, reached)
+                if id(x) in self.known and _connected(at, x):
+                    (cotangent,) = jax.vjp(at, x)[1]([back[id(outputs[j])] for j in reached])
+                    back[id(x)] = back.get(id(x), 0) + cotangent
+        return back
 
-        def with_respect_to(source):
-            def replay(x):
-                now = {id(source): x}
-                for operation, inputs, outputs in entries:
-                    if any(id(i) in now for i in inputs):
-                        again = operation(*(now.get(id(i), i) for i in inputs))
-                        now.update(zip(map(id, outputs), jax.tree.leaves(again), strict=True))
-                return jax.tree.map(lambda y: now.get(id(y), y), target)
 
-            if id(source) in self.known and _connected(replay, source):
-                return derivative(replay, source)
-            return None if unconnected == "none" else jnp.zeros_like(source)
-
-        return jax.tree.map(with_respect_to, sources)
+def _at(operation, inputs, i, wanted, x):
+    """The outputs of an operation that are wanted, as a function of its input `i`."""
+    outputs = jax.tree.leaves(operation(*inputs[:i], x, *inputs[i + 1 :]))
+    return [outputs[j] for j in wanted]
 
 
 class _Recorder(jax.core.Trace):
