@@ -9,7 +9,7 @@ from tapejax.tf.ops.config import LogicalDevice as LogicalDevice
 from tapejax.tf.ops.config import LogicalDeviceConfiguration as LogicalDeviceConfiguration
 from tapejax.tf.ops.config import PhysicalDevice as PhysicalDevice
 from tapejax.config import experimental as experimental
-def experimental_connect_to_cluster(cluster_spec_or_resolver: Any, **options: Ignored) -> None:
+def experimental_connect_to_cluster(cluster_spec_or_resolver: Any, job_name: Ignored = 'localhost', task_index: Ignored = 0, protocol: Ignored = None, make_master_device_default: Ignored = True, cluster_device_filters: Ignored = None) -> None:
     """Does nothing, since JAX is connected to the TPUs of a `TPUClusterResolver`.
 
     Raises:

@@ -61,7 +61,14 @@ def initialize_tpu_system(cluster_resolver: TPUClusterResolver | None = None) ->
 shutdown_tpu_system = initialize_tpu_system
 
 
-def experimental_connect_to_cluster(cluster_spec_or_resolver: Any, **options: Ignored) -> None:
+def experimental_connect_to_cluster(
+    cluster_spec_or_resolver: Any,
+    job_name: Ignored = "localhost",
+    task_index: Ignored = 0,
+    protocol: Ignored = None,
+    make_master_device_default: Ignored = True,
+    cluster_device_filters: Ignored = None,
+) -> None:
     """Does nothing, since JAX is connected to the TPUs of a `TPUClusterResolver`.
 
     Raises:
