@@ -13,8 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import NamedSharding
 
-from ...jaxprs.fence import Tracer
+from ...jaxprs.fence import ConcreteArray, Tracer
 from ...jaxprs.types import Value
 from ..values import reading
 from ..values.connected import zero_gradient
@@ -74,6 +75,10 @@ def _like(full: Callable, like: Callable) -> Callable:
         input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, layout: Ignored = None
     ) -> Tensor:
         array = raw(input)
+        if (
+            type(array) is ConcreteArray and type(array.sharding) is NamedSharding
+        ):  # a compiled constant would be on one device
+            return Tensor(like(array, None if dtype is None else requested(dtype)))
         if dtype is None or requested(dtype) == array.dtype:
             return op(like, array)  # computed from `input`, so the gradient is zeros, not None, as in TensorFlow
         return op(full, shape=array.shape, dtype=requested(dtype))

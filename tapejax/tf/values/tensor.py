@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import SingleDeviceSharding
 
 from ...execution.trial import Trial, with_errors
 from ...jaxprs.fence import ConcreteArray, Tracer, current_trace, made_at, refuse_type
 from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation, runner
 from ...tape.operation import Op, op_of
+from ...tape.sweep import placed
 from . import buffers, reading, replicas
 from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
@@ -1032,6 +1034,8 @@ class Variable(_Value):
 
     def _store(self, array: Array, read_value: bool = True) -> Variable | None:
         reading.access(self)  # of what it held so far
+        if type(array) is ConcreteArray and type(array.sharding) is SingleDeviceSharding:  # a host's array, or zeros
+            array = placed(self._array, array)
         if reading.capturing.capture is not None:
             reading.capturing.capture.assign(self, "_array", array)
         elif (isinstance(array, Tracer) or active.staging()) and not isinstance(self._array, Tracer):

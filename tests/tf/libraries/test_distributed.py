@@ -182,3 +182,28 @@ if __name__ == "__main__":
 
     jax.config.update("jax_num_cpu_devices", 8)
     places()
+
+
+PLACED = """
+import jax, numpy as np, tapejax as tf
+from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+place = NamedSharding(jax.make_mesh((8,), ("d",)), PartitionSpec("d"))
+host, other = np.ones((16, 8), "float32"), NamedSharding(place.mesh, PartitionSpec(None, "d"))
+for change in (
+    lambda v: v.assign(host), lambda v: v.assign(tf.zeros_like(v)), lambda v: v.assign_sub(host), lambda v: v.assign(v * 0.5),
+):
+    v = tf.Variable(jax.device_put(host, place))
+    change(v)
+    assert v._array.sharding.is_equivalent_to(place, 2), v._array.sharding
+v.assign(jax.device_put(host, other))  # another place that is asked for
+assert v._array.sharding.is_equivalent_to(other, 2)
+w = tf.Variable(host)
+w.assign(2 * host)
+assert type(w._array.sharding) is SingleDeviceSharding
+"""
+
+
+def test_a_sharded_variable_stays_where_it_is():
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    done = subprocess.run([sys.executable, "-c", PLACED], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
