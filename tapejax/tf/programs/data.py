@@ -7,6 +7,7 @@ of, and what of that is Grain's, is in `pipeline`.
 from __future__ import annotations
 
 import atexit
+import enum
 import glob
 import itertools
 import logging
@@ -1191,12 +1192,23 @@ class Options(_Settings):
             setattr(self, name, _Settings())
 
 
+class AutoShardPolicy(enum.IntEnum):
+    """How TensorFlow spreads a dataset over workers. It is kept in `Options` and does nothing: each process reads its own."""
+
+    OFF = -1
+    AUTO = 0
+    FILE = 1
+    DATA = 2
+    HINT = 3
+
+
 class _Experimental:
     """Older names."""
 
     AUTOTUNE = AUTOTUNE
     INFINITE_CARDINALITY = INFINITE_CARDINALITY
     UNKNOWN_CARDINALITY = UNKNOWN_CARDINALITY
+    AutoShardPolicy = AutoShardPolicy
     Optional = Optional
     cardinality = staticmethod(Dataset.cardinality)
 

@@ -44,3 +44,11 @@ def test_a_profile(tf):
             for path in (["plugins", "profile"], ["more", "plugins", "profile"])
         ]
     return errors, ".pb" in written, runs, tuple(profiler.ProfilerOptions())
+
+
+@parity
+def test_how_a_dataset_is_spread_over_workers(tf):
+    policy, options = tf.data.experimental.AutoShardPolicy, tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = policy.DATA
+    elements = list(tf.data.Dataset.range(4).with_options(options).as_numpy_iterator())
+    return elements, {name: int(getattr(policy, name)) for name in ("OFF", "AUTO", "FILE", "DATA", "HINT")}
