@@ -58,7 +58,7 @@ CLASSES: dict[str, str] = {
     "Layer": "_maybe_build _trainable_variables",
     "Model": "_call_has_training_arg _compute_loss _flatten_layers _get_jax_state _loss_tracker _symbolic_build",
     "Variable": "_direct_assign _initialize_with_initializer _value",
-    "optimizers.Optimizer": "_filter_empty_gradients _learning_rate _trainable_variables _variables",
+    "optimizers.Optimizer": "_backend_update_step _filter_empty_gradients _learning_rate _trainable_variables _variables",
 }
 # And the parameters of functions that are called or replaced.
 PARAMETERS: dict[str, str] = {
