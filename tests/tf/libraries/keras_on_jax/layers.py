@@ -439,7 +439,8 @@ def test_as_function_of_a_model_and_its_batch():
     np.testing.assert_allclose(f(arrays, other_x, other_y), expected, rtol=1e-5)
     printed = {"jax": jax, "jnp": jnp, "np": np, **f.constants}
     exec(compile(f.code, "<printed>", "exec"), printed)
-    np.testing.assert_allclose(printed["f"](arrays, jnp.asarray(other_x), jnp.asarray(other_y)), expected, rtol=1e-5)
+    found = printed["f"](f.tree(arrays), jnp.asarray(other_x), jnp.asarray(other_y))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 OF_A_BATCH = {
