@@ -26,7 +26,7 @@ def by_custom_gradient(x, z):
     return f(x) ** 2
 
 
-Z = jnp.arange(3.0) + 1
+Z = jnp.arange(1, 4, dtype=jnp.float32)
 MAPPED = {
     "z": lambda f: lambda x: jax.vmap(f, (None, 0))(x, Z),
     "both": lambda f: lambda x: jax.vmap(f)(x * Z, Z),

@@ -864,3 +864,16 @@ def test_a_recursion_of_the_users_is_an_error():
     with pytest.raises(RecursionError, match="maximum recursion"):
         by_dispatch(fn, jnp.ones(2))
     assert fn.calls == 1
+
+
+def test_an_activation_interrupted_while_it_is_made(monkeypatch):
+    """It has nothing to end, and says nothing when it goes."""
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    for made in ((), ("_active",), ("_recording", "_active")):
+        activation = object.__new__(active.Activation)
+        for name in made:
+            setattr(activation, name, [] if name == "_active" else object())
+        del activation
+        gc.collect()
+    assert not said
