@@ -16,7 +16,8 @@ import kept
 import pytest
 
 # A process has one Keras backend: tests/test_keras.py runs these in processes where it is JAX.
-collect_ignore = ["tapejax/tf/libraries/keras.py", "tests/tf/libraries/keras_on_jax", "tests/tools/cli/port/programs"]
+collect_ignore = ["tapejax/tf/libraries/keras.py", "tapejax/tf/libraries/keras_export.py"]
+collect_ignore += ["tests/tf/libraries/keras_on_jax", "tests/tools/cli/port/programs"]
 # Other names of modules that are collected under their own.
 collect_ignore += [f"tapejax/{name}.py" for name in ("data", "keras", "saved_model", "train")]
 # Runners of hunts: `python -m tests.tape.hunt` and the like.

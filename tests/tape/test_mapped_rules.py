@@ -40,9 +40,13 @@ MAPPED = {
 @pytest.mark.parametrize("rule", [by_jvp_alone, by_custom_gradient])
 def test_a_rule_that_closes_over_a_mapped_value(rule, mapped):
     f, x = MAPPED[mapped](rule), jnp.float32(2.0)
+    try:
+        expected = jax.grad(lambda x: jnp.sum(f(x)))(x)
+    except ValueError as error:  # from JAX 0.12 on
+        pytest.skip(f"jax.grad refuses it: {error}")
     for _ in range(2):
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = jnp.sum(f(x))
         np.testing.assert_allclose(y, jnp.sum(f(x)), rtol=1e-6)
-        np.testing.assert_allclose(tape.gradient(y, x), jax.grad(lambda x: jnp.sum(f(x)))(x), rtol=1e-6)
+        np.testing.assert_allclose(tape.gradient(y, x), expected, rtol=1e-6)
