@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from ..jaxprs import contents
+from ..jaxprs.dependence import has_inexact_dtype
 from ..jaxprs.evaluate import evaluate
 from ..jaxprs.fence import Literal
 from ..jaxprs.lifting import run_equation
@@ -39,10 +39,6 @@ _COMPARES = frozenset(
     "reduce_min round sign".split()
 )
 _barrier: Function = jax.lax.optimization_barrier
-_INLINED = {
-    **dict.fromkeys(contents.JIT, "jaxpr"),
-    **dict.fromkeys(("closed_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"),
-}
 
 
 def once(program: JaxProgram) -> Function:
@@ -64,8 +60,8 @@ def once(program: JaxProgram) -> Function:
 def _inlined(eqn: Equation, inputs: Values) -> Any:
     """The results of an equation, where XLA will see the equations of a call among those around it."""
     name, params = eqn.primitive.name, eqn.params
-    if name in _INLINED and (name not in contents.JIT or contents.is_plain_jit(params)):
-        return evaluate(params[_INLINED[name]], inputs, _inlined)
+    if name in contents.CALLS and (name not in contents.JIT or contents.is_plain_jit(params)):
+        return evaluate(params[contents.CALLS[name]], inputs, _inlined)
     if name == "cond":
         branches = [jax.make_jaxpr(once(branch))(*branch.in_avals) for branch in params["branches"]]
         eqn = eqn.replace(params=params | {"branches": tuple(branches)})
@@ -77,12 +73,8 @@ def _compared(flat: JaxProgram) -> set[Atom]:
     compared: set[Atom] = set()
     for eqn in reversed(flat.eqns):
         name = eqn.primitive.name
-        moved = name in _MOVES and all([_rounds(v) and v not in compared for v in eqn.outvars])
+        moved = name in _MOVES and all([has_inexact_dtype(v.aval) and v not in compared for v in eqn.outvars])
         if not moved and name not in _SMOOTH:
-            compared.update([v for v in eqn.invars if not isinstance(v, Literal) and _rounds(v)])
+            compared.update([v for v in eqn.invars if not isinstance(v, Literal) and has_inexact_dtype(v.aval)])
     exact = _MOVES | _COMPARES
     return {v for eqn in flat.eqns if eqn.primitive.name not in exact for v in eqn.outvars if v in compared}
-
-
-def _rounds(v: Atom) -> bool:
-    return jnp.issubdtype(getattr(v.aval, "dtype", bool), jnp.inexact)

@@ -17,6 +17,11 @@ from .fence import HOST_EFFECTS, PRINTING_EFFECTS, REF_EFFECTS, UNSPECIFIED, Hig
 from .types import Equation, Function, JaxProgram, Params, Primitive, Value
 
 JIT = ("jit", "pjit")
+# Calls that XLA inlines, and the parameter that is the program.
+CALLS = {
+    **dict.fromkeys(JIT, "jaxpr"),
+    **dict.fromkeys(("closed_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"),
+}
 # The primitives of functions with rules of their own, and the parameter that traces the rule.
 RULES = {"custom_jvp_call": "jvp_jaxpr_fun", "custom_vjp_call": "fwd_jaxpr_thunk"}
 # Where `lifting` makes an array that an inner jaxpr closes over an input.

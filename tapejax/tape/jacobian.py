@@ -70,7 +70,6 @@ def _with_poles(found: list[Any], program: Program, values: Values) -> list[Any]
 
     A product of an infinite slope with a zero is nan; which zeros there are depends on the mode.
     """
-
     arrays = [x for x in found if x is not None]
     traced = any([isinstance(x, Tracer) for x in arrays])
     # on the host nothing is compiled for it

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.canonical import open_jaxpr
-from ...jaxprs.contents import consts_of, scan_counts
+from ...jaxprs.contents import CALLS, consts_of, scan_counts
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, ShapeDtypeStruct
 from ...jaxprs.poles import product
@@ -204,14 +204,7 @@ _CHOSEN = frozenset(
     "stack stop_gradient tile top_k transpose unstack".split()
 )
 
-_CALLS = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "checkpoint": "jaxpr",
-}
+_CALLS = {**CALLS, "checkpoint": "jaxpr"}
 
 
 def _of_a_cpu(platforms: Sequence[Any]) -> int:
