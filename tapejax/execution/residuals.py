@@ -14,7 +14,7 @@ from ..jaxprs import derivatives
 from ..jaxprs.cache import Cache
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.contents import jaxprs_in, tells_zeros
-from ..jaxprs.dependence import Links, carries_tangent
+from ..jaxprs.dependence import Links, has_tangent, type_has_tangent
 from ..jaxprs.fence import Zero, jaxpr_as_fun, trace_context
 from ..jaxprs.types import Equation, Function, JaxProgram, Positions, Primitive, Values
 from ..tape import runner
@@ -92,7 +92,7 @@ def _with_tangent(fn: Function, inputs: Values, active_ins: Positions) -> Functi
 
     def at(*active: Any) -> tuple[list[Any], list[Any]]:
         every = restricted(*active)
-        return [x for x in every if carries_tangent(x)], every
+        return [x for x in every if has_tangent(x)], every
 
     return at
 
@@ -112,7 +112,7 @@ def _pullback(op: KeepingOp, active_ins: Positions, active_outs: Positions) -> O
         ends = [
             given[j] if j in given else jnp.zeros(aval.shape, aval.dtype)
             for j, aval in outputs
-            if carries_tangent(aval)
+            if type_has_tangent(aval)
         ]
         back = jax.tree.unflatten(op.structure, residuals)(ends)
         return tuple([back[op.active_ins.index(i)] for i in active_ins])
@@ -165,14 +165,14 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
     except Exception:  # it has no derivative: `gradient` says so, if it is asked
         op.known[active_ins] = False
         return None
-    avals = {j: jax.typeof(x) for j, x in enumerate(every) if carries_tangent(x)}
+    avals = {j: jax.typeof(x) for j, x in enumerate(every) if has_tangent(x)}
     return every, Kept(LinearizedOp(op, active_ins, avals, vjp), ())
 
 
 def _reached(inputs: Values, recordings: Sequence[Recording]) -> Positions:
     """Which inputs carry gradient."""
     reached = set().union(*map(_reached_in, recordings))
-    return tuple([i for i, x in enumerate(inputs) if id(x) in reached and carries_tangent(x)])
+    return tuple([i for i, x in enumerate(inputs) if id(x) in reached and has_tangent(x)])
 
 
 def _reached_in(recording: Recording) -> set[int]:

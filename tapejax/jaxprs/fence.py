@@ -47,6 +47,7 @@ EvalTrace: Any = core.EvalTrace  # runs operations now
 JitFunction: Any = type(jax.jit(lambda: None))  # asking for the protocol `jax.stages.Wrapped` takes 20 microseconds
 StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr
 DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
+tangent_dtype: Any = core.primal_dtype_to_tangent_dtype  # float0: values of the dtype have no tangent
 Ref: Any = core.Ref
 RefType: Any = state_types.AbstractRef  # JAX's type of a Ref in a program
 REF_EFFECTS: Any = (state_types.RefEffect,)  # of what reads or writes a Ref that was made outside
@@ -133,12 +134,6 @@ def refuse_type(kind: type, why: str) -> None:
         raise ValueError(why)
 
     core.pytype_aval_mappings[kind] = refuse
-
-
-def has_tangent(dtype: Any) -> bool:
-    """Whether values of `dtype` carry gradient: floats, complex numbers, and a dtype of a user's with a tangent, unlike keys."""
-    tangent: Any = core.primal_dtype_to_tangent_dtype
-    return bool(tangent(dtype) != jax.dtypes.float0)
 
 
 def runs_compiled(primitive: Primitive) -> bool:

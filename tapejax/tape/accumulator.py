@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..jaxprs.dependence import is_inexact
+from ..jaxprs.dependence import has_tangent
 from ..jaxprs.types import Pytree, TraceLike
 from . import active, derivative, structures
 from .gradient_tape import UnconnectedGradients, gives_zeros, logger
@@ -49,7 +49,7 @@ class ForwardAccumulator:
         self._active: active.Activation | None = None  # None while it is not recording
         self._around: tuple[TraceLike | None, Sequence[Recording]] = (None, ())
         for leaf in self._sources.leaves:
-            if not is_inexact(leaf.array):
+            if not has_tangent(leaf.array):
                 logger.warning(
                     "The dtype of the primal must be floating (e.g. tf.float32), got tf.%s", leaf.array.dtype
                 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..jaxprs.dependence import is_inexact
+from ..jaxprs.dependence import has_tangent
 from ..jaxprs.types import Pytree, Value, Where
 from ..places import caller
 from . import active, derivative, structures
@@ -121,7 +121,7 @@ class GradientTape:
             raise AttributeError("watch() needs a tape that was entered: call it inside the tape's `with` block.")
         recording = active.continuation_of(self._recording)
         for leaf in leaves:
-            if not is_inexact(leaf.array):
+            if not has_tangent(leaf.array):
                 logger.warning(
                     "The dtype of the watched tensor must be floating (e.g. tf.float32), got tf.%s: it has no gradient, as "
                     "tape.explain(target, sources) will say",

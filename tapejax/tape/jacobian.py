@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..jaxprs.dependence import is_inexact
+from ..jaxprs.dependence import has_tangent
 from ..jaxprs.fence import Tracer
 from ..jaxprs.types import Function, Value, Values
 from . import runner
@@ -102,7 +102,7 @@ def batch_jacobian(program: Program, values: Values) -> list[Any]:
 def _target(program: Program, values: Values) -> Any:
     """The value of a program's one target; None if that is not connected, or not differentiable."""
     (slot,) = program.targets
-    return None if slot is None or not is_inexact(values[slot]) else values[slot]
+    return None if slot is None or not has_tangent(values[slot]) else values[slot]
 
 
 def _less(size: Any, other: Any) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from ..jaxprs import dependence, derivatives
 from ..jaxprs.cache import Cache
 from ..jaxprs.canonical import exact
-from ..jaxprs.dependence import Links, is_inexact, is_inexact_kind
+from ..jaxprs.dependence import Links
 from ..jaxprs.fence import Ref, Tracer, trace_context, user_type
 from ..jaxprs.types import Function, Positions, Value, Values
 from . import active, dispatch, rules, runner
@@ -152,8 +152,7 @@ class PythonOp(Op):
         return runner.current.run(self, [*map(_as_constant, inputs)])
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
-        inputs = [i for i, x in enumerate(entry.inputs) if may_carry(x)]
-        return Links(dependence.everything(inputs, [*map(may_carry, entry.outputs)]), True)
+        return Links(dependence.everything(entry.inputs, entry.outputs), True)
 
 
 class OperationsOp(PythonOp):
@@ -212,11 +211,6 @@ depends_on_rules(_links, lambda key: key[:1])
 def is_ref(x: Value) -> bool:
     """Whether `x` is a ``jax.Ref``."""
     return isinstance(x, Ref)
-
-
-def may_carry(x: Value) -> bool:
-    """Whether gradient may go through `x`, or has to be refused there, as for a ``jax.Ref``."""
-    return is_inexact(x) or is_ref(x) or is_inexact_kind(user_type(x))
 
 
 def is_size(x: Value) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..jaxprs.dependence import is_inexact_kind, is_key
+from ..jaxprs.dependence import is_key, type_has_tangent
 from ..jaxprs.types import Positions
 from .operation import Op, PythonOp
 from .recording import Entry, new_tuple
@@ -82,7 +82,7 @@ class Link(NamedTuple):
 
 def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Iterator[Link]:
     """The entries through which a source reaches a value, in order."""
-    inexact = [is_inexact_kind(kind) for kind in numbered.kinds]
+    inexact = [type_has_tangent(kind) for kind in numbered.kinds]
     tracked: set[int] = set()
     watched = sorted(numbered.watched, reverse=True)
     active = set(numbered.sources)
@@ -136,7 +136,7 @@ def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> t
         x
         for x in numbered.targets
         if numbered.include_nondifferentiable
-        or is_inexact_kind(numbered.kinds[x])
+        or type_has_tangent(numbered.kinds[x])
         or (x in numbered.sources and not is_key(numbered.kinds[x]))
     }
     found = []

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..jaxprs import calls, contents, fence, lifting
 from ..jaxprs.cache import Cache, Once, recovered
-from ..jaxprs.dependence import carries_tangent
+from ..jaxprs.dependence import has_tangent
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Subfun, Value, Values
 from ..places import caller
 from . import active, dispatch, primitives, runner
@@ -236,7 +236,7 @@ def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
     """
     return [
         copied(x.item() if getattr(x, "weak_type", False) and isinstance(x, np.ndarray) else x)  # Python's are weak
-        if isinstance(x, _NUMBERS) and carries_tangent(x)
+        if isinstance(x, _NUMBERS) and has_tangent(x)
         else x
         for x in by_operations(fn, *inputs)
     ]

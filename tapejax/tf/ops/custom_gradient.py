@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ...jaxprs.dependence import is_inexact
+from ...jaxprs.dependence import has_tangent
 from ...jaxprs.fence import eval_jaxpr
 from ...jaxprs.types import JaxProgram, Pytree
 from ...tape import active, derivative, dispatch, operation
@@ -185,7 +185,7 @@ class _Call(NamedTuple):
         return gradients
 
     def _checked(self, what: str, primal: Array, gradient: TensorLike) -> Array | None:
-        if gradient is None or not is_inexact(primal):
+        if gradient is None or not has_tangent(primal):
             return None
         array = raw(gradient, dtype_hint=primal.dtype)
         if array.shape == () != primal.shape and leaf_of(gradient) is None:
@@ -403,7 +403,7 @@ def recompute_grad(f: Callable) -> Callable:
             query = Query(recording, targets, sources)
             found = query.derivative(lambda program, values: derivative.run_sweep(sweep, program, values, cotangents))
             return [None] * len(targets) + [  # zeros where they are not connected, as in TensorFlow
-                operation.apply(jnp.zeros_like, x) if g is None and is_inexact(x) else g
+                operation.apply(jnp.zeros_like, x) if g is None and has_tangent(x) else g
                 for g, x in zip(found, inputs, strict=True)
             ]
 

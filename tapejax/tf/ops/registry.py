@@ -7,7 +7,7 @@ from typing import NamedTuple, NoReturn
 
 import jax
 
-from ...jaxprs.dependence import carries_tangent
+from ...jaxprs.dependence import has_tangent
 from ...tape import rules
 from ...tape.structures import conjugate
 from ..values.tensor import Tensor, raw
@@ -57,7 +57,7 @@ def _register(name: str, f: Callable | None) -> None:
         gradients = list(given) if isinstance(given, (list, tuple)) else [given]
         if len(gradients) != len(inputs):
             return gradients  # refused with the numbers
-        pairs = [(g, x, g is not None and carries_tangent(x)) for g, x in zip(gradients, inputs, strict=True)]
+        pairs = [(g, x, g is not None and has_tangent(x)) for g, x in zip(gradients, inputs, strict=True)]
         return [conjugate(raw(g, dtype_hint=x.dtype)) if moves else None for g, x, moves in pairs]
 
     rules.register(name, None if f is None else rule)

@@ -23,7 +23,7 @@ import numpy as np
 from ...execution.recognition import forget
 from ...jaxprs import contents, lifting, prints
 from ...jaxprs.cache import recovered
-from ...jaxprs.dependence import Links, has_inexact_dtype
+from ...jaxprs.dependence import Links, has_tangent
 from ...jaxprs.evaluate import evaluate, needed
 from ...jaxprs.fence import (
     ConcreteArray,
@@ -616,7 +616,7 @@ class JointOp(Op):
     def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
         found = super()._find_links(entry, perturbed)
         union: frozenset[int] = frozenset().union(*found.by)
-        return found._replace(by=tuple([union if has_inexact_dtype(x) else frozenset() for x in entry.outputs]))
+        return found._replace(by=tuple([union if has_tangent(x) else frozenset() for x in entry.outputs]))
 
 
 def _named(

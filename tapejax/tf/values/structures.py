@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
-from ...jaxprs.dependence import is_inexact
+from ...jaxprs.dependence import has_tangent
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Pytree
 from ...tape import active, structures
@@ -222,7 +222,7 @@ def _cotangent(end: Array, given: TensorLike | None, position: int) -> Array:
         raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {end.shape} is needed.")
     array = raw(given)
     # for a target of integers it is used only if that is a source, too
-    if is_inexact(end) and (array.shape != end.shape or array.dtype != end.dtype):
+    if has_tangent(end) and (array.shape != end.shape or array.dtype != end.dtype):
         raise InvalidArgumentError(
             f"output_gradients[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its target has shape "
             f"{tuple(end.shape)} and dtype {end.dtype}."
