@@ -105,7 +105,9 @@ class ForwardAccumulator:
         # as if each product were taken at its operation: recorded by those outside of this one, as in TensorFlow
         trace, around = self._around
         outer = around if trace is not None and trace() is active.outer_trace() else ()
-        found = active.alone(outer, derivative.run_sweep, push, program, values, tangents)
+        products = active.alone(outer, derivative.run_sweep, push, program, values, tangents)
         if zeros:
-            found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
-        return ends.pack(found)
+            products = [
+                jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, products, strict=True)
+            ]
+        return ends.pack(products)

@@ -130,8 +130,8 @@ def differentiated_as_it_runs(op: Op, fn: Function, constants: int) -> PullbackO
         once = PullbackOp(
             f"{op.name}_pullback", refusing.fn, refusing.pull, lambda *flat: back(list(flat[-len(ends) :]))
         )
-        found = dict(zip(of, dispatch.run(once, (*inputs, *ends)), strict=True))
-        return [found.get(i) for i in range(len(inputs))]
+        gradient_of = dict(zip(of, dispatch.run(once, (*inputs, *ends)), strict=True))
+        return [gradient_of.get(i) for i in range(len(inputs))]
 
     return PullbackOp(op.name, refusing.fn, pull, call)
 

@@ -106,13 +106,13 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
         else:
             kinds = tuple(map(kinds_of, ins))
             key = id(op), active_ins, *map(id, kinds)  # by identity: to hash them takes longer than all else here
-            known = seen.get(key)
-            if known is None:
-                found = op.links(entries[position], kinds, active_ins)
-                known = {j: by for j, by in enumerate(found.by) if not by.isdisjoint(active_ins)}, found.told
+            links = seen.get(key)
+            if links is None:
+                of_op = op.links(entries[position], kinds, active_ins)
+                links = {j: by for j, by in enumerate(of_op.by) if not by.isdisjoint(active_ins)}, of_op.told
                 if not isinstance(op, PythonOp):
-                    seen[key] = known
-            linked, told = known
+                    seen[key] = links
+            linked, told = links
             active.update([outs[j] for j in linked])
             if told:
                 perturbed = tuple([i for i in active_ins if inexact[ins[i]]])
@@ -139,7 +139,7 @@ def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> t
         or type_has_tangent(numbered.kinds[x])
         or (x in numbered.sources and not is_key(numbered.kinds[x]))
     }
-    found = []
+    relevant = []
     same: dict[Positions, Positions] = {}  # equal tuples become one object
     for position, active_ins, linked, perturbed in reversed(list(active_entries(numbered, entries))):
         _, ins, outs = numbered.entries[position]
@@ -149,14 +149,14 @@ def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> t
             active_ins = tuple(filter(by.__contains__, active_ins))
             needed.update(map(ins.__getitem__, active_ins))
             positions = (same.setdefault(x, x) for x in (active_ins, active_outs, perturbed))
-            found.append(new_tuple(Relevant, (position, *positions)))
-    return found[::-1], needed
+            relevant.append(new_tuple(Relevant, (position, *positions)))
+    return relevant[::-1], needed
 
 
 def slice_program(numbered: NumberedRecording, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
     """The program in a numbered recording, and the number of the value in each slot whose value is read."""
-    found, needed = relevant_entries(numbered, entries)
-    steps = [new_tuple(Step, (*numbered.entries[entry.position], *entry[1:])) for entry in found]
+    relevant, needed = relevant_entries(numbered, entries)
+    steps = [new_tuple(Step, (*numbered.entries[entry.position], *entry[1:])) for entry in relevant]
     used = {x for step in steps for x in step.ins}
     ends = [x if x in needed else None for x in numbered.targets]
     starts = [x if x in needed and (x in used or x in ends) else None for x in numbered.sources]
