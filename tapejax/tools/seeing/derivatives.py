@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...jaxprs.dependence import is_inexact, kind_of
+from ...jaxprs.dependence import has_tangent, kind_of
 from ...jaxprs.types import Value
 from ...tape import jacobian as jacobians
 from ...tape.derivative import DerivativeOp
@@ -37,7 +37,7 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
         op.program.sources
     ):  # of one value, or of a value of the function
         return []
-    if not all(map(is_inexact, filter(_is_there, (*sources, *targets)))):
+    if not all(map(has_tangent, filter(_is_there, (*sources, *targets)))):
         return []
     varying = _varying(line, scope)
     if found is None or not _is_computed_again(line, varying, scope):
@@ -65,7 +65,7 @@ def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
 
 def _linked(line: Line) -> frozenset[int]:
     """The inputs on which the derivative of the result depends."""
-    positions = tuple([i for i, x in enumerate(line.inputs) if is_inexact(x)])
+    positions = tuple([i for i, x in enumerate(line.inputs) if isinstance(x, jax.Array) and has_tangent(x)])
     entry = Entry(line.op, tuple(line.inputs), tuple(line.outputs))
     links = line.op.links(entry, tuple(map(kind_of, line.inputs)), positions)
     return frozenset().union(*links.by)
