@@ -52,8 +52,8 @@ def _ends(kind: str, program: Program, from_ends: bool, inputs: Values) -> tuple
         return inputs, ()
     slots = program.sources if kind == "jvp" else program.targets
     values = inputs[: len(inputs) - sum(slot is not None for slot in slots)]
-    given = iter(inputs[len(values) :])
-    return values, ([None if slot is None else next(given) for slot in slots],)
+    left = iter(inputs[len(values) :])
+    return values, ([None if slot is None else next(left) for slot in slots],)
 
 
 def _taken(kind: str, take: Function, program: Program, from_ends: bool, *flat: Any) -> list[Any]:
@@ -61,9 +61,9 @@ def _taken(kind: str, take: Function, program: Program, from_ends: bool, *flat: 
     return list(take(program, values, *ends) if kind in ("gradient", "jvp") else take(program, *values))
 
 
-def _packed(kind: str, *given: Any) -> list[Any]:
-    found = _taken(kind, *given)
-    return [x for x in found if x is not None] if kind == "gradient" else found
+def _packed(kind: str, *args: Any) -> list[Any]:
+    results = _taken(kind, *args)
+    return [x for x in results if x is not None] if kind == "gradient" else results
 
 
 class SweepsOp(PythonOp):
@@ -101,8 +101,8 @@ depends_on_rules(_ops, lambda key: [step.op for step in key[1].steps])
 def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
     """``take(program, values, *ends)``, a reverse or forward sweep."""
     slots, kind = (program.sources, "jvp") if take is push else (program.targets, "gradient")
-    given = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else []
-    return _noted(SweepsOp(kind, take, program, bool(ends)), values, given)
+    cotangents = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else []
+    return _noted(SweepsOp(kind, take, program, bool(ends)), values, cotangents)
 
 
 def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
@@ -120,16 +120,16 @@ def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
     trace = current_trace()
     recordings = list(trace.recordings) if type(trace) is active.kind else []
     starts = [len(recording.entries) for recording in recordings]
-    found: list[Any] = runner.current.run(op, (*values, *ends))
+    results: list[Any] = runner.current.run(op, (*values, *ends))
     if recordings and _is_pure(op.program):
         query = getattr(values, "query", None)
         folded = None if query is None else query.folded()
         for recording, start in zip(recordings, starts, strict=True):
             if len(recording.entries) > start + (folded is None):
                 one = functools.partial(_one, op, folded or (lambda: (op.program, values)), ends)
-                outputs = tuple([x for x in found if x is not None])
+                outputs = tuple([x for x in results if x is not None])
                 recording.derivatives.append(Span(start, len(recording.entries), one, outputs))
-    return found
+    return results
 
 
 def _one(

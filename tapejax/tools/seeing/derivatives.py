@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from ...jaxprs.dependence import is_inexact, kind_of
+from ...jaxprs.dependence import has_tangent, kind_of
 from ...jaxprs.types import Value
 from ...tape import jacobian as jacobians
 from ...tape.derivative import DerivativeOp
@@ -37,7 +39,7 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
         op.program.sources
     ):  # of one value, or of a value of the function
         return []
-    if not all(map(is_inexact, filter(_is_there, (*sources, *targets)))):
+    if not all(map(has_tangent, filter(_is_there, (*sources, *targets)))):
         return []
     varying = _varying(line, scope)
     if found is None or not _is_computed_again(line, varying, scope):
@@ -65,7 +67,7 @@ def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
 
 def _linked(line: Line) -> frozenset[int]:
     """The inputs on which the derivative of the result depends."""
-    positions = tuple([i for i, x in enumerate(line.inputs) if is_inexact(x)])
+    positions = tuple([i for i, x in enumerate(line.inputs) if isinstance(x, jax.Array) and has_tangent(x)])
     entry = Entry(line.op, tuple(line.inputs), tuple(line.outputs))
     links = line.op.links(entry, tuple(map(kind_of, line.inputs)), positions)
     return frozenset().union(*links.by)
@@ -186,7 +188,7 @@ class _Derivative:
         given = bool(self.op.ends(self.line.inputs))
         imaginary = any(jnp.iscomplexobj(x) for x in (*self.ends, *self.given))
         if given and not imaginary and len(self.ends) == 1:
-            return self._summed("jax.grad", self._ends()[0])
+            return [*self._value(), *self._summed("jax.grad", self._ends()[0])]
         if given or imaginary:
             if given:
                 cotangents = self._ends()
@@ -198,13 +200,8 @@ class _Derivative:
             )
             return [self._taken(expression, is_tuple=True)]
         target = self.ends[0]
-        scalar = len(self.ends) == 1 and jnp.ndim(target) == 0
-        before: list[Statement] = []
-        if not scalar:
-            if len(self.ends) == 1 and self.function.statements and self._is_free(target):
-                called = _fill("{}(" + _holes(self.arguments) + ")", [self._of(), *self.arguments])
-                before = [Statement([self._made_here(target)], called)]
-            return [*before, *self._summed("jax.grad")]
+        if len(self.ends) > 1 or jnp.ndim(target):
+            return [*self._value(), *self._summed("jax.grad")]
         if self._is_free(target):
             return [self._taken(self._transform("jax.value_and_grad"), value=self._made_here(target))]
         return [self._taken(self._transform("jax.grad"))]
@@ -217,7 +214,7 @@ class _Derivative:
         )
         total = _sum(parts, self.ends, weights)
         room = layout.WIDTH - len("gradient = jax.grad(lambda x: )(x)") - len(layout.INDENT) * (self.depth + 1)
-        function.defined = len(self.ends) == 1 and len(self.writer.names.shown(total)) > room
+        function.defined |= len(self.ends) == 1 and len(self.writer.names.shown(total)) > room
         if not function.statements and not function.defined:
             function.result = total
             return [self._taken(self._transform(transformation))]
@@ -258,24 +255,41 @@ class _Derivative:
 
     def _jacobian(self) -> list[Statement]:
         forward = self.op.take is jacobians._forward_columns
-        return [self._taken(self._transform("jax.jacfwd" if forward else "jax.jacrev"))]
+        return [*self._value(), self._taken(self._transform("jax.jacfwd" if forward else "jax.jacrev"))]
 
     def _batch_jacobian(self) -> list[Statement]:
         """Of each example alone, where the code for a batch does for that; else of the sum over the batch, as it was computed."""
         rank = jnp.ndim(self.ends[0]) - 1
+        value = self._value()
         key, total = new_key(), new_key()
         self.writer.names.likes[key] = self.function.parameters[0]
-        text = f"{self.of}({key}[None])[0]" if self._is_of_an_example() else f"jnp.sum({self.of}({key}), axis=0)"
-        function = Function([key], [], layout.parsed(text))
-        if not self.function.statements:
-            function = self._composed(function)
-        argument = self.arguments[0]
         self.writer.names.wishes[total] = "example"
-        form = (
-            "jax.vmap(jax.jacrev({}))({})" if "[None]" in text else f"jnp.moveaxis(jax.jacrev({{}})({{}}), {rank}, 0)"
-        )
-        expression = _fill(form, [ast.Name(total, ast.Load()), argument])
-        return [Statement([total], function=function), Statement([*self._outs()], expression)]
+        text = self._of_an_example()
+        form = "jax.vmap(jax.jacrev({}))({})" if text else f"jnp.moveaxis(jax.jacrev({{}})({{}}), {rank}, 0)"
+        text = (text or "jnp.sum({}({}), axis=0)").format(self.of, key)
+        function = Function([key], [], layout.parsed(text))
+        if not self.function.statements and not self.function.defined:
+            function = self._composed(function)
+        expression = _fill(form, [ast.Name(total, ast.Load()), self.arguments[0]])
+        return [*value, Statement([total], function=function), Statement([*self._outs()], expression)]
+
+    def _of_an_example(self) -> str | None:
+        """How the function is called for one example of a batch, where that gives what it gives for the batch: at what was
+        recorded, and at others."""
+        x, wanted = self.given[0], self.line.outputs[0]
+        rng = np.random.default_rng(0)
+        try:
+            of = self.writer.runnable(self.function, self.scope)
+            others = [x[::-1] * rng.uniform(0.5, 1.5, x.shape).astype(x.dtype) for _ in range(2)]
+            for text in ("{}({})", "{}({}[None])[0]"):
+                one = eval(f"lambda x: {text.format('of', 'x')}", {"of": of})
+                with contextlib.suppress(Exception):  # what it does has no meaning for one example
+                    same = all(_is_close(jax.vmap(one)(y), of(y)) for y in (x, *others))
+                    if same and _is_close(jax.vmap(jax.jacrev(one))(x), wanted):
+                        return text
+        except Exception:  # traced values, or no code
+            pass
+        return None
 
     def _composed(self, outer: Function) -> Function:
         """`outer`, which calls the function that is differentiated, with the result of that in the place of the call."""
@@ -290,13 +304,20 @@ class _Derivative:
         result: ast.expr = Composing().visit(outer.result)
         return Function(outer.parameters, [], result)
 
-    def _is_of_an_example(self) -> bool:
-        return False
-
     # -- parts
 
     def _of(self) -> ast.expr:
         return ast.Name(self.of, ast.Load())
+
+    def _value(self) -> list[Statement]:
+        """The value of the target by the function, where it is used too: of one that is long, or has a derivative in it."""
+        function, target = self.function, self.ends[0]
+        long = function.statements or any(isinstance(line.op, DerivativeOp) for line in self.inside)
+        if len(self.ends) > 1 or not long or function.forwarded() is not None or not self._is_free(target):
+            return []
+        function.defined = True
+        called = _fill("{}(" + _holes(self.arguments) + ")", [self._of(), *self.arguments])
+        return [Statement([self._made_here(target)], called)]
 
     def _is_free(self, x: Value) -> bool:
         """Whether a value is used only after the derivative: then one call may give both."""
@@ -351,6 +372,10 @@ class _Derivative:
             return Statement([*outs], expression)
         inside = ", ".join(f"{{{i + 1}}}" for i in range(len(outs)))
         return Statement([value, *outs], expression, pattern=f"{{0}}, ({inside})" if len(outs) > 1 else "")
+
+
+def _is_close(x: Any, y: Any) -> bool:
+    return x.shape == y.shape and x.dtype == y.dtype and bool(jnp.allclose(x, y, rtol=1e-4, atol=1e-6, equal_nan=True))
 
 
 def _ones(x: Any) -> str:

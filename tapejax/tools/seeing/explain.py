@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from ...jaxprs.dependence import is_inexact
+from ...jaxprs.dependence import has_tangent
 from ...places import Line, Place, line_of
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
@@ -345,7 +345,7 @@ def _not_differentiable(entry: Entry | None, name: str, error: Exception) -> Rea
 
 
 def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
-    reasons = [] if is_inexact(target) else [graph.integer_target(target)]
+    reasons = [] if has_tangent(target) else [graph.integer_target(target)]
     unwatched = graph.unwatched(target)
     if unwatched is None:
         unwatched = text.another()

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from ...jaxprs.dependence import is_inexact
+from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import JaxProgram, Value, Values
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
@@ -128,7 +128,7 @@ class Seen(GradientTape):
         ends, starts = targets_of(target), sources_of(sources)
         found = [leaf.source(recording) for leaf in starts.leaves]
         # what has no gradient cannot be watched, and is a source all the same
-        found = [x if is_inexact(x.array) else x._replace(watched=True) for x in found]
+        found = [x if has_tangent(x.array) else x._replace(watched=True) for x in found]
         sought = [leaf.array for leaf in ends.leaves], found
         from . import listing, parameters, source
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from ...jaxprs.dependence import is_inexact
+from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value
 from ...places import Line, Place, line_of
 from ...tape.recording import Entry, Recording
@@ -215,7 +215,7 @@ class TextEvidence:
             return False
         for mark in self.graph.conversions():
             line, x = line_of(mark.where), mark.about[1]()
-            if line is not None and statement.holds(line) and is_inexact(x):
+            if line is not None and statement.holds(line) and has_tangent(x):
                 return True
         value = self.values.get(binds)
         if text.of(binds, self.texts.asked(text))[:1] != [statement] or not isinstance(value, (float, *_FLOATS)):
@@ -258,7 +258,7 @@ class TextEvidence:
         if text is None or statement is None:
             return None, followed
         came = self._frontier(statement)
-        if came and not any(map(is_inexact, came)):  # an index, a count: the path broke when it was made
+        if came and not any(map(has_tangent, came)):  # an index, a count: the path broke when it was made
             return graph.breaks_before(came), followed
         found = self._statement(text, statement, binds, came, graph.name)
         # the target itself may stand outside as well
@@ -343,8 +343,8 @@ class TextEvidence:
         """The value under the name `binds` from which the target was computed; where the name means another now, the one
         constant that it was computed from."""
         x, names = self._array_of(binds), self.graph.names
-        leaves = [y for y, _ in self.graph.leaves(target) if is_inexact(y) and y is not target]
-        leaves = [y for y in leaves if y.ndim or names.name(y) or id(y) not in self.graph.watched]
+        leaves = [y for y, _ in self.graph.leaves(target) if isinstance(y, jax.Array) and y is not target]
+        leaves = [y for y in leaves if has_tangent(y) and (y.ndim or names.name(y) or id(y) not in self.graph.watched)]
         return leaves[0] if len(leaves) == 1 and (x is None or x is target) else x
 
     # ---- one statement ----
