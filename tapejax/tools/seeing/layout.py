@@ -44,8 +44,8 @@ class _Renaming(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         args = []
         for arg in node.args.args:
-            found = self.expressions.get(arg.arg)
-            args.append(ast.arg(found.id if isinstance(found, ast.Name) else arg.arg))
+            other = self.expressions.get(arg.arg)
+            args.append(ast.arg(other.id if isinstance(other, ast.Name) else arg.arg))
         return ast.Lambda(arguments(args), self.visit(node.body))
 
 
@@ -55,8 +55,8 @@ def arguments(args: Sequence[ast.arg]) -> ast.arguments:
 
 def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.expr:
     """`expression` with others in place of names."""
-    found: ast.expr = _Renaming(expressions).visit(copy.deepcopy(expression))
-    return found
+    renamed: ast.expr = _Renaming(expressions).visit(copy.deepcopy(expression))
+    return renamed
 
 
 def names_in(expression: ast.expr) -> list[str]:
