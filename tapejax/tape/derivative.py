@@ -5,7 +5,9 @@ What was run is on the tape as well, and is what the tape differentiates. `Recor
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -126,14 +128,25 @@ def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
         folded = None if query is None else query.folded()
         for recording, start in zip(recordings, starts, strict=True):
             if len(recording.entries) > start + (folded is None):
-                one = functools.partial(_one, op, folded or (lambda: (op.program, values)), ends)
-                outputs = tuple([x for x in results if x is not None])
+                kept = _kept(op, results)
+                one = functools.partial(_one, op, folded or (lambda: (op.program, values)), ends, kept)
+                outputs = tuple([x for x in itertools.compress(results, kept) if x is not None])
                 recording.derivatives.append(Span(start, len(recording.entries), one, outputs))
     return results
 
 
+def _kept(op: SweepsOp, results: list[Any]) -> list[bool]:
+    """Which results to keep: not those of a source that is given twice, if they are one array."""
+    slots = op.program.targets if op.name == "jvp" else op.program.sources
+    keys = [(slot, id(x)) for slot, x in zip(slots, results, strict=True)]
+    return [slot is None or keys.index((slot, i)) == position for position, (slot, i) in enumerate(keys)]
+
+
 def _one(
-    op: SweepsOp, program: Callable[[], tuple[Program, Values]], ends: Values
+    op: SweepsOp, program: Callable[[], tuple[Program, Values]], ends: Values, kept: list[bool]
 ) -> tuple[DerivativeOp, tuple[Any, ...]]:
+    """The operation, of the sources (of a "jvp": the targets) that are kept, and its inputs."""
     seen, values = program()
+    part = "targets" if op.name == "jvp" else "sources"
+    seen = dataclasses.replace(seen, **{part: tuple(itertools.compress(getattr(seen, part), kept))})
     return derivative_op(op.name, op.take, seen, op.from_ends), (*values, *ends)
