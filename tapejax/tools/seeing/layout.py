@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 import io
-import re
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -67,9 +66,6 @@ def names_in(expression: ast.expr) -> list[str]:
 def text_of(expression: ast.expr) -> str:
     """An expression on one line."""
     return _formatted(ast.unparse(ast.fix_missing_locations(expression)))
-
-
-_SIMPLE = re.compile(r"-?[\w.]+")
 
 
 def _formatted(text: str) -> str:
