@@ -15,8 +15,9 @@ import numpy as np
 from ...jaxprs.dependence import has_tangent, kind_of
 from ...jaxprs.types import Value
 from ...tape import jacobian as jacobians
-from ...tape.derivative import DerivativeOp
+from ...tape.derivative import DerivativeOp, derivative_op
 from ...tape.recording import Entry
+from ...tape.slicing import Program
 from . import layout, scopes
 from .listing import identifier
 from .recorded import Line, Scope, Within, Writer, common_path, item
@@ -34,17 +35,55 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     sources = [None if slot is None else values[slot] for slot in op.program.sources]
     targets = [None if slot is None else values[slot] for slot in op.program.targets]
     held = [id(x) for x in sources if x is not None]
-    made = {slot for step in op.program.steps for slot in step.outs}
-    if len(set(held)) < len(held) or not made.isdisjoint(
-        op.program.sources
-    ):  # of one value, or of a value of the function
+    if found is None:
         return []
+    made = {slot for step in op.program.steps for slot in step.outs}
+    if len(set(held)) < len(held) or not made.isdisjoint(op.program.sources):
+        parts = _parts(line, found, made)
+        written = [write(writer, part, before, depth, scope) for part in parts[::-1] if _is_used(part, scope)]
+        return [statement for part in written[::-1] for statement in part] if all(written) else []
     if not all(map(has_tangent, filter(_is_there, (*sources, *targets)))):
         return []
     varying = _varying(line, scope)
-    if found is None or not _is_computed_again(line, varying, scope):
+    if not _is_computed_again(line, varying, scope):
         return []
     return _Derivative(writer, line, before, depth, scope, values, sources, targets, found, varying).statements()
+
+
+def _is_used(line: Line, scope: Scope) -> bool:
+    return any(id(x) in scope.used for x in line.outputs)
+
+
+def _parts(line: Line, found: Sequence[bool], made: Set[int]) -> list[Line]:
+    """A gradient with respect to one value twice, or to `made` values of its function, as several: one for each of these, and
+    one for all others."""
+    op: Any = line.op
+    if op.kind != "gradient":
+        return []
+    slots = op.program.sources
+    results = iter(line.outputs)
+    output_of = {i: next(results) for i, there in enumerate(found) if there}
+    alone = [i for i in output_of if slots[i] in made or slots[i] in slots[:i]]
+    groups = [[i for i in output_of if i not in alone], *([i] for i in alone)]
+    parts = []
+    for group in filter(None, groups):
+        program = _from(op.program, [slots[i] for i in group])
+        if op.from_ends and program.targets != op.program.targets:
+            return []
+        part = derivative_op(op.kind, op.take, program, op.from_ends)
+        parts.append(line._replace(op=part, outputs=[output_of[i] for i in group]))
+    return parts
+
+
+def _from(program: Program, sources: Sequence[int]) -> Program:
+    """The steps behind `sources`."""
+    reached, steps = set(sources), []
+    for step in program.steps:
+        ins = tuple([i for i in step.active_ins if step.ins[i] in reached])
+        if ins and reached.isdisjoint(step.outs):
+            steps.append(step._replace(active_ins=ins))
+            reached |= {step.outs[j] for j in step.active_outs}
+    return Program(tuple(steps), tuple([x if x in reached else None for x in program.targets]), tuple(sources))
 
 
 def _is_there(x: Value | None) -> bool:

@@ -343,7 +343,7 @@ class Module:
         return "\n".join(self.lines) + "\n"
 
     def _operation(self, line: recorded.Line, args: Sequence[str]) -> str:
-        return self.code.operation(line.op, line.inputs, args, len(line.outputs), line.active_ins)
+        return self.code.operation(line.op, line.inputs, args, line.active_ins)
 
     def _helpers(self) -> dict[str, Any]:
         space = dict(SCOPE) | self.arrays
@@ -518,10 +518,8 @@ class Code:
 
     # -- operations --
 
-    def operation(
-        self, op: Op, inputs: Sequence[Value], args: Sequence[str], outs: int, active_ins: Sequence[int]
-    ) -> str:
-        """What computes the results, of which there are `outs`, from `args` as `op` does from `inputs`; `active_ins` vary."""
+    def operation(self, op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
+        """What computes the results from `args` as `op` does from `inputs`; `active_ins` vary."""
         types = tuple(map(jax.typeof, inputs))
         general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
         key = op, types, general, tuple(active_ins)
