@@ -635,7 +635,7 @@ SECOND = [
 ]
 
 
-@pytest.mark.parametrize("name", map(long, SECOND))
+@pytest.mark.parametrize("name", [long(name) for name in SECOND])
 def test_second_derivative(name):
     """As far as `jax.grad` gives one."""
     function, _ = PROGRAMS[name]
