@@ -357,10 +357,10 @@ def slope_penalty(f, x):
     "4_why_is_my_gradient_none/cell-79": [("guess = None", "None"), ("guess = 'one'", "a number")],
     "4_why_is_my_gradient_none/repair-check": [
         ("gradients = [tf.constant(0.0)] * 2", "zero"),
-        ("gradients = tape.gradient(loss, [slope, offset])", "two numbers"),
+        ("gradients = tf.constant(1.0)", "two numbers"),
     ],
     "5_port_a_program/cell-36": [
-        ("count_right = lambda w, p, l: jnp.mean((logits_of(w, p) > 0) == (l > 0.5))", "it should be"),
+        ("count_right = lambda w, p, l: jnp.mean((logits_of(w, p) > 0) == (l > 0.5))", "It should be 182"),
         ("count_right = lambda w, p, l: (logits_of(w, p) > 0) == (l > 0.5)", "an array of shape"),
     ],
     "5_port_a_program/adam": [
@@ -416,7 +416,7 @@ def gradient_of_product(xs):
         ("log_one_minus_exp = lambda x: jnp.sum(jnp.log(-jnp.expm1(x)))", "the shape of x"),
     ],
     "10_when_gradients_lie/tags-check": [
-        ("parts = lambda x, tag: (getattr(x, 'value', x), getattr(x, 'tangent', 0.0))", "Asked for"),
+        ("parts = lambda x, tag: (getattr(x, 'value', x), getattr(x, 'tangent', 0.0))", "It should be 1"),
         ("parts = lambda x, tag: x", "a pair"),
     ],
 }
