@@ -136,9 +136,9 @@ class Graph:
         target = called[0] if len(called) == 1 else f"[{', '.join(called)}]"
         return reason("swapped", at(self.made.get(id(self.source.array))), name=self.name, target=target)
 
-    def squashed(self, found: Sequence[Relevant]) -> list[Reason]:
-        """A loss of logits on the way, `found`, that is given probabilities."""
-        for position, active_ins, *_ in found:
+    def squashed(self, relevant: Sequence[Relevant]) -> list[Reason]:
+        """A loss of logits on the way, among `relevant`, that is given probabilities."""
+        for position, active_ins, *_ in relevant:
             entry = self.entries[position]
             for i in active_ins if name_of(entry) in _OF_LOGITS else ():
                 x, made = entry.inputs[i], self.made.get(id(entry.inputs[i]))
@@ -194,25 +194,25 @@ class Graph:
         """What could carry gradient: the source's arrays, of integers the first floating-point values computed from them."""
         if has_tangent(self.source.array):
             return self.arrays
-        integers, found = {id(x) for x in self.arrays}, list[Any]()
+        integers, starts = {id(x) for x in self.arrays}, list[Any]()
         for entry in self.entries:
             if any(id(x) in integers for x in entry.inputs):
-                found += filter(has_tangent, entry.outputs)
+                starts += filter(has_tangent, entry.outputs)
                 integers.update(id(x) for x in entry.outputs if not has_tangent(x))
-        return found
+        return starts
 
-    def breaks_before(self, given: Sequence[Array | None]) -> list[Reason]:
+    def breaks_before(self, values: Sequence[Array | None]) -> list[Reason]:
         """What is broken between the source and values that depend on it."""
-        found = []
-        for x in given:
+        reasons = []
+        for x in values:
             if x is None or id(x) not in self.dependents:
                 continue
             if has_tangent(x):
-                found.append(self.breaks(x))
+                reasons.append(self.breaks(x))
             elif (entry := self.made.get(id(x))) is not None:
                 came = [i for i in entry.inputs if id(i) in self.dependents][:1]
-                found.append([*self.breaks_before(came), *(self._break(entry, i, x) for i in came if has_tangent(i))])
-        return found[0] if found and all(found) else []
+                reasons.append([*self.breaks_before(came), *(self._break(entry, i, x) for i in came if has_tangent(i))])
+        return reasons[0] if reasons and all(reasons) else []
 
     def breaks_behind(self, x: Array | None, target: Array) -> list[Reason]:
         """What else is broken between a value and the target."""
@@ -248,8 +248,8 @@ class Graph:
         """Where a variable was assigned something computed from the source that was read again on the way to the target."""
         wanted = {id(x) for x, _ in self.leaves(target)}
         for mark in self.marked("state"):
-            into, *given = given_at(mark)
-            if into is not None and id(into) in wanted and not self.dependents.isdisjoint(map(id, given)):
+            into, *values = given_at(mark)
+            if into is not None and id(into) in wanted and not self.dependents.isdisjoint(map(id, values)):
                 return mark
         return None
 
@@ -356,8 +356,8 @@ def _ends_in(closed: JaxProgram, inputs: set[int], output: int, users: bool) -> 
             for inner in contents.jaxprs_in(eqn.params):
                 body = contents.open_jaxpr(inner)
                 if len(body.invars) == len(eqn.invars) and len(body.outvars) == len(eqn.outvars):
-                    if (found := _ends_in(inner, reached, ends[0], users)) is not None:
-                        return found
+                    if (inside := _ends_in(inner, reached, ends[0], users)) is not None:
+                        return inside
             name = (eqn.params.get("name") or eqn.primitive.name).strip("_")
             return (name, not jax.numpy.issubdtype(eqn.outvars[ends[0]].aval.dtype, np.inexact)) if users else None
         active.update(v for j, v in enumerate(eqn.outvars) if not linked[j].isdisjoint(reached))

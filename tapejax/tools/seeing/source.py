@@ -162,13 +162,7 @@ def _literal(x: Value) -> str | None:
 def _tree(sources: Nest, paths: Sequence[tuple[Any, ...]] | None) -> Nest:
     if paths is None or isinstance(sources, Mapping):
         return sources
-    found: dict[Any, Any] = {}
-    for path, x in zip(paths, sources, strict=True):
-        inner = found
-        for key in path[:-1]:
-            inner = inner.setdefault(key, {})
-        inner[path[-1]] = x
-    return found
+    return recorded.nested(zip(paths, sources, strict=True))
 
 
 def _from_code(
@@ -319,7 +313,7 @@ class Module:
         self.code = Code(self.scope)
         self.flat = flat
         self.writer = recorded.Writer(
-            self._operation, _literal, derivatives.write, self.scope.new, _RESERVED | taken | {"f"}
+            self._operation, _literal, derivatives.write, self._helpers, self.scope.new, _RESERVED | taken | {"f"}
         )
         self.main: list[list[str]] = []
 
@@ -349,7 +343,12 @@ class Module:
         return "\n".join(self.lines) + "\n"
 
     def _operation(self, line: recorded.Line, args: Sequence[str]) -> str:
-        return self.code.operation(line.op, line.inputs, args, len(line.outputs), line.active_ins)
+        return self.code.operation(line.op, line.inputs, args, line.active_ins)
+
+    def _helpers(self) -> dict[str, Any]:
+        space = dict(SCOPE) | self.arrays
+        exec("\n".join([*self.constants, *self.code.helpers]), space)
+        return space
 
     def add(self, function: TapeFunction, name: str) -> str:
         """Adds what `GradientTape.as_function` gave, under `name` or one like it; returns that."""
@@ -395,6 +394,7 @@ class Module:
             function.comment = f"# for {types}" if types else ""
         scopes.inline(function, names, values=not self.flat)
         name = name if name == "f" else self.scope.new(name)
+        writer.define(function)
         scopes.name_all(function, names, self.writer.reserved)
         self.main.append(scopes.lines(function, name, names))
         return name
@@ -518,10 +518,8 @@ class Code:
 
     # -- operations --
 
-    def operation(
-        self, op: Op, inputs: Sequence[Value], args: Sequence[str], outs: int, active_ins: Sequence[int]
-    ) -> str:
-        """What computes the results, of which there are `outs`, from `args` as `op` does from `inputs`; `active_ins` vary."""
+    def operation(self, op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
+        """What computes the results from `args` as `op` does from `inputs`; `active_ins` vary."""
         types = tuple(map(jax.typeof, inputs))
         general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
         key = op, types, general, tuple(active_ins)

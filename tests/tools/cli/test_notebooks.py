@@ -121,6 +121,7 @@ def run(tmp_path_factory):
 
 
 LEAST = 5  # wrong answers to each exercise
+RIGHT = {**exercises.RIGHT, **answers.RIGHT}
 KEEP = "_names = {*globals()}"
 FORGET = "for _name in {*globals()} - _names:\n    if _name[0] != '_':\n        del globals()[_name]"
 
@@ -142,7 +143,7 @@ def with_answers(path, notebook):
             cells.append(inserted(KEEP, ""))
             right, wrong = exercises.answer_of(notebook.cells, i), exercises.wrong_answers(path, notebook.cells, i)
             place = f"{path.stem}/{cell.id}"
-            tried = [("right", answer, "") for answer in (right, *answers.RIGHT.get(place, []))]
+            tried = [("right", answer, "") for answer in (right, *RIGHT.get(place, []))]
             tried += [("wrong", answer, "") for answer in wrong]
             tried += [("told", *told) for told in answers.WRONG.get(place, [])]
             for kind, answer, word in tried:
@@ -202,6 +203,8 @@ def test_an_exercise_tells_right_from_wrong(run, path):
         said = [(error_of(wrong), wrong.outputs[-1].get("evalue"), wrong.source) for wrong in given["wrong"]]
         assert [name for name, *_ in said] == ["NotRight"] * len(said), said
         assert any("Asked for: " in text for _, text, _ in said), f"a wrong kind is not told: {said}"
+        for words, (_, text, source) in zip(exercises.SAID.get(f"{path.stem}/{cell.id}", []), said):
+            assert words in text, f"{words!r} is not said, but {text!r}, of {source}"
         for told in given["told"]:
             said = (error_of(told), told.outputs[-1].get("evalue", ""))
             assert said[0] == "NotRight" and told.metadata.word in said[1], (told.source, said)
@@ -209,7 +212,7 @@ def test_an_exercise_tells_right_from_wrong(run, path):
 
 def test_the_table_of_answers_is_over_all_notebooks():
     places = {f"{path.stem}/{cell.id}" for path in NOTEBOOKS for cell in nbformat.read(path, 4).cells}
-    for table, least in ((answers.RIGHT, 30), (answers.WRONG, 60)):
+    for table, least in ((RIGHT, 30), ({**exercises.SAID, **answers.WRONG}, 60)):
         assert set(table) <= places and sum(map(len, table.values())) >= least
         assert {place.partition("/")[0] for place in table} == {path.stem for path in NOTEBOOKS}
     assert all(word for told in answers.WRONG.values() for _, word in told)
