@@ -212,6 +212,9 @@ NOT_UNDER = {
             "test_unkeyed.py::test_a_warm_step_compiles_nothing", "test_unkeyed.py::test_arrays_of_a_rule_are_let_go",
         ],
     },
+    "jax_enable_x64": {
+        "a NumPy number is one of 64 bits, and JAX refuses branches of two types": ["test_twins.py::test_near_twins[literal]"],
+    },
     "jax_check_tracer_leaks": {
         "JAX keeps no trace, and compiles anew": [
             "test_derivatives.py::test_a_jacobian_seen_before_compiles_nothing",

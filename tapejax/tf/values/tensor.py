@@ -29,6 +29,7 @@ from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
 from .names import scoped
+from .shown import unreadable, value_html
 from .types import Array, DTypeLike, Ignored, Index, Nest, Number, ShapeLike, TensorLike
 
 # What a Python number becomes where nothing else decides. Exact types: np.float64 is a subclass of float.
@@ -717,8 +718,6 @@ class _Value(_Typed):
         raise TypeError(f"{kind} is unhashable, since == compares elements: use {kind.lower()}.ref() as the key")
 
     def _repr_html_(self) -> str:
-        from .shown import value_html
-
         kind = f"tf.Variable {self.name!r}" if isinstance(self, Variable) else "tf.Tensor"
         return value_html(self._array, kind, repr(self))
 
@@ -759,8 +758,8 @@ class Reference:
 
 def _numpy_text(array: Array) -> str:
     """The last part of a repr: ``numpy=1.0``."""
-    if isinstance(array, Tracer):
-        return "traced by JAX"
+    if reason := unreadable(array):
+        return reason
     numbers = np.asarray(array)
     return "numpy=" + (_own_lines(repr(numbers)) if numbers.shape else repr(numbers.item()))
 
@@ -831,7 +830,7 @@ class Tensor(_Value):
         array = self._array
         if not isinstance(array, jax.Array):
             return repr(self)
-        text = "<traced by JAX>" if isinstance(array, Tracer) else _own_lines(str(np.asarray(array)[()]))
+        text = f"<{reason}>" if (reason := unreadable(array)) else _own_lines(str(np.asarray(array)[()]))
         return f"tf.Tensor({text}, shape={array.shape}, dtype={array.dtype})"
 
 

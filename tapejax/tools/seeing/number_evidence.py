@@ -10,7 +10,7 @@ import numpy as np
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...tape.gradient_tape import GradientTape
-from ...tape.recording import Entry
+from ...tape.recording import Entry, is_elsewhere
 from ...tape.slicing import Relevant
 from ...tape.structures import Leaf
 from ...tf.values.errors import NonFiniteError
@@ -30,7 +30,7 @@ class GradientNumbers:
         self._walk = Backward(tape, *values, None, spaces)
         arrays = [leaf.array for leaf in (*ends, *starts)]
         self._ends = [leaf.array for leaf in ends]
-        self._known = not any(isinstance(x, Tracer) for x in arrays)
+        self._known = not any(isinstance(x, Tracer) or is_elsewhere(x) for x in arrays)
 
     @functools.cached_property
     def gradients(self) -> Sequence[np.ndarray | None]:
@@ -84,8 +84,9 @@ def _wide(x: np.ndarray) -> np.ndarray:
 
 def _flat_kind(entry: Entry) -> str:
     """The name in `FLAT` of what an operation is that passes nothing on."""
-    name = name_of(entry)
-    return "one_class" if name == "softmax" and (np.asarray(entry.outputs[0]) == 1).all() else name
+    name, output = name_of(entry), entry.outputs[0]
+    one_class = name == "softmax" and not is_elsewhere(output) and (np.asarray(output) == 1).all()
+    return "one_class" if one_class else name
 
 
 def _line_of_values(x: Value) -> str:
