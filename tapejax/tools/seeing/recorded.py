@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import ast
 import itertools
+import linecache
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import CodeType
 from typing import Any, NamedTuple
 
+import jax
+
+from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Positions, Value
 from ...places import Place, line_of, serves
 from ...tape.operation import Op
@@ -22,6 +26,7 @@ from . import layout, scopes
 from .layout import names_in
 from .listing import bytecode
 from .scopes import Function, Key, Names, Statement, new_key
+from .spelling import array_text
 
 Path = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
 
@@ -122,6 +127,17 @@ def call_name(code: CodeType) -> str:
     return "model" if code.co_name in ("call", "__call__") else code.co_name.strip("_") or "function"
 
 
+def _name_in(caller: Running, code: CodeType) -> str:
+    """`call_name`; of a model of layers, what the user's code calls it where it is called."""
+    name, outer = call_name(code), caller.code
+    if name != "model" or serves(outer.co_filename):
+        return name
+    line, _, column, _ = next(itertools.islice(outer.co_positions(), caller.place // 2, None))
+    text = linecache.getline(outer.co_filename, line or 0)[column or 0 :]
+    called = re.match(r"(?:\w+\.)*([A-Za-z]\w*)\(", text)
+    return called[1] if called else name
+
+
 # ---- scopes while they are written ----------------------------------------------------------------------------------
 
 
@@ -218,6 +234,7 @@ class Inner(Scope):
         return self.parent.has_tree(arrays)
 
 
+_FILLED = re.compile(r"jnp\.(zeros|ones|full)\(.{,40}$")
 _NO_VALUES = ("self", "cls", "training")
 
 
@@ -247,6 +264,7 @@ class Writer:
 
     def read(self, entries: Sequence[Entry], flat: bool) -> None:
         """Takes the entries of a recording, of which some are to be written. `flat`: without calls."""
+        self.folds = not flat
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
         self._made = {id(x): i for i, entry in enumerate(entries) for x in entry.outputs}
 
@@ -315,10 +333,27 @@ class Writer:
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""
+        if not active and (filled := self._filled(x)) is not None and not scope.varying_around(x):
+            text = new_key()
+            self.names.meanings[text] = layout.parsed(filled)
+            return text
         text = scope.key(x) if active else scope.other(x, self.literal)
         if path := self.paths.get(id(x)):
             self.names.guesses[text] = item(path[0], path[1:])
         return text
+
+    def _filled(self, x: Value) -> str | None:
+        """The code of an array that has no name, such as ``jnp.zeros((2, 3), jnp.float32)``."""
+        if (
+            not self.folds
+            or id(x) in self.called
+            or not isinstance(x, jax.Array)
+            or not x.ndim
+            or isinstance(x, Tracer)
+        ):
+            return None
+        text = array_text(x)
+        return text if text is not None and _FILLED.match(text) else None
 
     def _operation(self, line: Line, scope: Scope) -> list[Statement]:
         outs = [
@@ -353,7 +388,7 @@ class Writer:
         parameters = self._ordered(code, lines, depth, given)
         handed |= {key: self.argument(x, active, scope) for key, x, active in parameters}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
-        function = Function([*handed], statements, result, call_name(code), head=head)
+        function = Function([*handed], statements, result, _name_in(lines[-1].calls[depth - 1], code), head=head)
         scopes.inline(function, self.names)
         expression = self._applied(code, function, handed)
         return [Statement([scope.key(x) for x in wanted], expression)]
@@ -361,6 +396,9 @@ class Writer:
     def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str]) -> ast.expr:
         """A call of the printed function that `function` is; or of the one that it calls, if it does no more than that."""
         if (call := function.forwarded()) is not None and not self.definitions.keys().isdisjoint(names_in(call.func)):
+            for key in set(names_in(call.func)) & self.definitions.keys():
+                if self.names.wishes[key] == "model":
+                    self.names.wishes[key] = function.wish
             plain = layout.replaced(call, self.names.meanings)
             return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
         numbers: dict[str, str] = {}
@@ -406,6 +444,12 @@ class Writer:
         found: Callable[..., Any] = space["function"]
         return found
 
+    def _is_made_in(self, x: Value, line: Line, depth: int) -> bool:
+        """Whether an operation of the call made a value, which is no argument of the call then."""
+        position = self._made.get(id(x))
+        calls = () if position is None else self._calls[position]
+        return len(calls) > depth and calls[depth].call == line.calls[depth].call
+
     def _trees(self, inner: Scope, given: Sequence[tuple[Key, Value, bool]]) -> dict[str, list[tuple[Key, Value]]]:
         """What of `given` is handed over as a part of a tree, by the name of the tree."""
         found: dict[str, list[tuple[Key, Value]]] = {}
@@ -439,10 +483,10 @@ class Writer:
             wish = str(path[-1]) if path else name if name in arguments else called or name
             wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
         left = iter([name for name in arguments if name not in wishes.values()])
-        for key, _, _ in given:
-            if wishes[key] is None:
+        for key, x, active in given:
+            if wishes[key] is None and (active or not self._is_made_in(x, lines[-1], depth)):
                 wishes[key] = next(left, None)
-            self.names.wishes[key] = wishes[key] or "x"
+            self.names.wishes[key] = wishes[key] or ("x" if active else "c")
         caller = lines[-1].calls[depth - 1]
         names = bytecode(caller.code).operands.get(caller.instruction, ())
         if len(names) == len(arguments):

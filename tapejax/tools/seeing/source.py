@@ -526,7 +526,10 @@ class Code:
         if key not in self._operations:
             closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
             spelled = None
-            if _refused(closed, inputs, active_ins):
+            same = _handed_on(closed)
+            if same is not None and is_name(args[same]):
+                spelled = general[same]
+            elif _refused(closed, inputs, active_ins):
                 spelled = self._opaque(closed, op.name, general)
             elif not getattr(closed, "consts", ()):
                 spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
@@ -557,9 +560,11 @@ class Code:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
         key = canonical.key(closed), wish
         if key not in self._helper_of:
-            name = self.scope.new(wish)
-            self.helpers.append(self._function(closed, name))
-            self._helper_of[key] = name
+            text = self._function(closed, "f")
+            if (text, wish) not in self._helper_of:  # of other shapes it may be the same
+                name = self._helper_of[text, wish] = self.scope.new(wish)
+                self.helpers.append(text.replace("def f(", f"def {name}(", 1))
+            self._helper_of[key] = self._helper_of[text, wish]
         return self._helper_of[key]
 
     def with_rule(
@@ -656,6 +661,22 @@ def _without_second_order(fn: Callable) -> Callable:
     if getattr(getattr(custom, "jvp", None), "__module__", None) != table.__name__:
         return fn
     return functools.partial(custom.fun.__wrapped__, **getattr(fn, "keywords", {}))
+
+
+def _handed_on(closed: JaxProgram) -> int | None:
+    """Which input a program returns as its one result, or a copy of it."""
+    jaxpr = contents.open_jaxpr(closed)
+    if (
+        len(jaxpr.eqns) == 1
+        and (inner := called_by(jaxpr.eqns[0])) is not None
+        and jaxpr.invars == jaxpr.eqns[0].invars
+    ):
+        return _handed_on(inner)
+    copies = {eqn.outvars[0]: eqn.invars[0] for eqn in jaxpr.eqns if eqn.primitive.name in ("copy", "copy_p")}
+    if len(jaxpr.outvars) != 1 or len(copies) < len(jaxpr.eqns):
+        return None
+    out = copies.get(jaxpr.outvars[0], jaxpr.outvars[0])
+    return jaxpr.invars.index(out) if out in jaxpr.invars else None
 
 
 def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[int]) -> bool:

@@ -67,7 +67,21 @@ def spelling_of(
     eqn: Equation | None = None,
     static: tuple = (),
 ) -> str | None:
-    """The first spelling that gives the operations of `closed`, with `args` filled in; None if there is none."""
+    """The first spelling that gives the operations of `closed`, with `args` filled in; None if there is none.
+
+    A number is written without its dtype where that makes no difference.
+    """
+    plain = [_TYPED.sub(r"\1", arg) for arg in args]
+    found = None if plain == list(args) else spelling_of(name, closed, avals, plain, eqn, static)
+    return _spelling(name, closed, avals, args, eqn, static) if found is None else found
+
+
+_TYPED = re.compile(r"^jnp\.float\d\d\((-?[\d.e+-]+)\)$")
+
+
+def _spelling(
+    name: str, closed: JaxProgram, avals: Sequence[Aval], args: Sequence[str], eqn: Equation | None, static: tuple
+) -> str | None:
     if eqn is None:
         texts, kinds = list(args), list(avals)
     else:  # of a single equation's operands only the distinct variables are inputs of `closed`
@@ -158,8 +172,21 @@ _NEARLY, _ALIASES = _TEXTS["nearly"], _TEXTS["names"]
 
 def nearly(op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str | None:
     """The spelling among ``[nearly]``, if it does the same at the recorded values."""
-    template = _NEARLY.get(op.name.strip("_")) if _is_ours(op) else None
-    if template is None or any(isinstance(x, Tracer) for x in inputs):
+    if not _is_ours(op) or any(isinstance(x, Tracer) for x in inputs):
+        return None
+    templates = _NEARLY.get(op.name.strip("_"), "").splitlines()
+    found = (_nearly(text.replace("{all}", _all(args)), op, inputs, args, active_ins) for text in templates)
+    return next((text for text in found if text is not None), None)
+
+
+def _all(args: Sequence[str]) -> str:
+    return ", ".join(f"{{{i}}}" for i in range(len(args)))
+
+
+def _nearly(
+    template: str, op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]
+) -> str | None:
+    if any(is_name(arg) and f"{{{i}}}" not in template for i, arg in enumerate(args)):
         return None
     try:
         text = template
