@@ -133,7 +133,8 @@ def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
             parts = [("", element) for element in elts]
             opening, closing = ("[", "]") if isinstance(node, ast.List) else ("(", ")")
         case ast.Dict(keys=keys, values=values) if values:
-            parts = [(f"{text_of(k)}: ", value) for k, value in zip(keys, values, strict=True) if k is not None]
+            heads = ["**" if key is None else f"{text_of(key)}: " for key in keys]
+            parts = list(zip(heads, values, strict=True))
             opening, closing = "{", "}"
         case ast.BinOp() | ast.Compare() if not tail.startswith(")"):
             return [f"{indent}{head}(", *_operands(inner, node), f"{indent}){tail}"]

@@ -175,12 +175,9 @@ def nearly(op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Seq
     if not _is_ours(op) or any(isinstance(x, Tracer) for x in inputs):
         return None
     templates = _NEARLY.get(op.name.strip("_"), "").splitlines()
-    found = (_nearly(text.replace("{all}", _all(args)), op, inputs, args, active_ins) for text in templates)
+    every = ", ".join(f"{{{i}}}" for i in range(len(args)))
+    found = (_nearly(text.replace("{all}", every), op, inputs, args, active_ins) for text in templates)
     return next((text for text in found if text is not None), None)
-
-
-def _all(args: Sequence[str]) -> str:
-    return ", ".join(f"{{{i}}}" for i in range(len(args)))
 
 
 def _nearly(
@@ -247,6 +244,8 @@ def _candidates(name, closed, avals, holes, eqn, form, static) -> Iterator[str]:
     """How an operation of this name is spelled, the nicest first."""
     plain = name.strip("_")
     facts = _facts(closed, holes, static)
+    if not form[0]:  # an input is handed on
+        yield from holes
     yield from _cuts(form, avals)
     yield from _filled(_ROWS.get(plain, ()), holes, facts)
     if eqn is not None and plain == "dot_general":
@@ -469,7 +468,7 @@ def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
     Only what the table of primitives has is computed: others may be, or call, Python of the user's.
     """
     name, out = eqn.primitive.name, eqn.outvars[0].aval
-    if name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
+    if name in ("copy", "copy_p") or name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
         return ins[0]
     whole = name == "dynamic_slice" or name == "slice" and set(eqn.params["strides"] or [1]) == {1}
     if whole and eqn.invars[0].aval.shape == out.shape:
