@@ -43,20 +43,20 @@ def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
     """
     frame: Any = sys._getframe(skip)
     where: Place | None = None
-    found: list[Place] = []
+    inner: list[Place] = []
     while frame is not None:
         code = frame.f_code
         whose = _whose(code.co_filename)
         if whose == "user":
             place = code, frame.f_lasti
             if id(frame) == block:
-                return (where or place, (place, *found[::-1])) if found else (place, ())
+                return (where or place, (place, *inner[::-1])) if inner else (place, ())
             where = where or place
-            found.append(place)
+            inner.append(place)
         elif whose == "library":
-            found.append((code, frame.f_lasti))
+            inner.append((code, frame.f_lasti))
         frame = frame.f_back
-    return where, tuple(found[::-1])
+    return where, tuple(inner[::-1])
 
 
 def user_frame() -> int:

@@ -129,8 +129,8 @@ def _(kept: JaxProgram, fresh: JaxProgram, key: Any) -> JaxProgram:
 
 
 def _compare_programs(kept: JaxProgram, fresh: JaxProgram, name: str) -> None:
-    found = difference(kept, fresh)
-    _require(found is None, name, found or "")
+    differs = difference(kept, fresh)
+    _require(differs is None, name, differs or "")
 
 
 def _run(op: Op, *inputs: Any) -> Any:
@@ -145,15 +145,15 @@ def _call_both(kept: Op, fresh: Op, *inputs: Any) -> Any:
         _comparing.now = before
 
 
-def _compare_runs(fn: Function, compiled: Function, args: Values, found: Any) -> None:
-    """Raises ShadowError where the compiled program computes something else than was `found` without it."""
-    found, expected = jax.tree.leaves(found), jax.tree.leaves(compiled(*args))
+def _compare_runs(fn: Function, compiled: Function, args: Values, results: Any) -> None:
+    """Raises ShadowError where the compiled program computes something else than the `results` without it."""
+    results, expected = jax.tree.leaves(results), jax.tree.leaves(compiled(*args))
     # one that is not read may have been donated
     held = [x for x in args if not (isinstance(x, jax.Array) and x.is_deleted())]
     numbers = [x for x in held if not (hasattr(x, "dtype") and _is_key(x))]
-    same = close(found, expected, size_of(numbers)) and [x.aval for x in found] == [x.aval for x in expected]
+    same = close(results, expected, size_of(numbers)) and [x.aval for x in results] == [x.aval for x in expected]
     name = getattr(fn, "__name__", "operation")
-    _require(same, name, f"Before it was compiled it computed {found}, compiled it computes {expected}.")
+    _require(same, name, f"Before it was compiled it computed {results}, compiled it computes {expected}.")
 
 
 # ---- programs, as they are written ----------------------------------------------------------------------------------
@@ -189,8 +189,8 @@ def difference(one: JaxProgram, other: JaxProgram) -> str | None:
         if x.ctx != y.ctx:
             return f"The context of {x.primitive} differs."
         for name in x.params:
-            if found := _different_parameter(x.params[name], y.params[name]):
-                return f"{name} of {x.primitive}: {found}"
+            if differs := _different_parameter(x.params[name], y.params[name]):
+                return f"{name} of {x.primitive}: {differs}"
     return None if atoms(a.outvars, b.outvars) else "Its results differ."
 
 
@@ -240,8 +240,8 @@ def call_both(name: str, call: Function, kept: Function, fresh: Function, inputs
       ShadowError: it is another program, or computes something else.
     """
     program = _traced(fresh, inputs)
-    found = difference(_traced(kept, inputs), program)
-    _require(found is None, name, found or "")
+    differs = difference(_traced(kept, inputs), program)
+    _require(differs is None, name, differs or "")
     outputs = call(*inputs)
     results = jax.tree.leaves(outputs)
     arrays = [x for x in (*inputs, *results) if isinstance(x, jax.Array)]

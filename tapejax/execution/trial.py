@@ -157,10 +157,10 @@ class Trial:
         plan.left -= plan.cost
         if plan.left < 0:
             plan.run, plan.cost, plan.left = self._run_compiled, 0.0, 0.0
-        found = plan.run(args)
+        outputs = plan.run(args)
         if compare is not None and plan.cost:
-            compare(self._fn, self._jitted, args, found)
-        return found
+            compare(self._fn, self._jitted, args, outputs)
+        return outputs
 
     def _run_compiled(self, args: Values) -> Any:
         self._compiled_runs += 1
@@ -200,9 +200,9 @@ class Trial:
         dtypes = [aval.dtype if isinstance(aval.dtype, np.dtype) else None for aval in program.in_avals]
 
         def run(args: Values) -> Any:
-            given = zip(args, dtypes, strict=True)
+            pairs = zip(args, dtypes, strict=True)
             try:
-                inputs = [key_numbers(x) if dtype is None else _as_numpy(x, dtype) for x, dtype in given]
+                inputs = [key_numbers(x) if dtype is None else _as_numpy(x, dtype) for x, dtype in pairs]
             except RuntimeError:  # one was donated and deleted, which is no matter where it is not read
                 return self._jitted(*args)
             try:
@@ -296,15 +296,15 @@ on_clear(_seen.clear)
 def as_arrays(args: Values) -> list[Any] | None:
     """`args` with the array that JAX would make of a Python number for each that was seen before; None for others than these
     and arrays."""
-    found = []
+    arrays = []
     for x in args:
         if type(x) in NUMBERS:
             key = type(x), _bits(x) if type(x) is float else x, enable_x64.value
             x = _arrays.get(key, _make_array, key, x)
         elif type(x) is not ConcreteArray:
             return None
-        found.append(x)
-    return found
+        arrays.append(x)
+    return arrays
 
 
 def _make_array(key: Any, number: Any) -> Any:

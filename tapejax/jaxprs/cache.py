@@ -64,21 +64,21 @@ class Cache(Generic[V]):
 
     def get(self, key: Hashable, make: Callable[..., V | Once], *args: Any) -> V:
         """What is kept under `key`; where there is nothing, ``make(*args)``, which is kept unless it is `Once`."""
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is None:
+        value = self._young.get(key)
+        if value is None:
+            value = self._old.get(key)
+            if value is None:
                 made = make(*args)
                 if isinstance(made, Once):
                     return cast("V", made.value)
-                found = made
-            found = self._keep(key, found)
-        return found
+                value = made
+            value = self._keep(key, value)
+        return value
 
     def peek(self, key: Hashable) -> V | None:
         """What is kept under `key`, if anything."""
-        found = self._young.get(key)
-        return self._old.get(key) if found is None else found
+        value = self._young.get(key)
+        return self._old.get(key) if value is None else value
 
     def _keep(self, key: Hashable, value: V) -> V:
         young = self._young

@@ -101,8 +101,8 @@ def _used(first: JaxProgram, *values: JaxProgram) -> JaxProgram:
 def _copied(value: JaxProgram) -> JaxProgram:
     """A copy of its own, so that `value` goes with the function that it was made of; NumPy's arrays in it can change, too."""
     _ages.new += 1
-    found: JaxProgram = canonical.snapshot(value)
-    return found.replace() if found is value else found
+    copy: JaxProgram = canonical.snapshot(value)
+    return copy.replace() if copy is value else copy
 
 
 def next_age() -> None:
@@ -121,8 +121,8 @@ def on_drop(forget: Callable[[list[JaxProgram]], object]) -> None:
 def _drop_unused() -> list[JaxProgram]:
     """Drops the representatives of programs that are gone, but for the latest, and returns them."""
     _ages.new = 0
-    found = [(key, first, _uses.get(first) or _Use()) for key, first in _representatives.items()]
-    unused = sorted([x for x in found if not x[2].programs], key=lambda x: -x[2].age)[UNUSED_KEPT:]
+    kept = [(key, first, _uses.get(first) or _Use()) for key, first in _representatives.items()]
+    unused = sorted([x for x in kept if not x[2].programs], key=lambda x: -x[2].age)[UNUSED_KEPT:]
     gone = [(key, first) for key, first, use in unused if use.age < _ages.now - AGES_KEPT]
     for key, _ in gone:
         _representatives.discard(key)

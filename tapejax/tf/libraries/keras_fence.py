@@ -92,24 +92,24 @@ def unlike(name: str) -> list[str]:
         module = part(name)
     except ImportError:
         return [name]
-    found = [f"{name}.{each}" for each in MODULES[name].split() if not hasattr(module, each)]
+    missing = [f"{name}.{each}" for each in MODULES[name].split() if not hasattr(module, each)]
     for full, names in PARAMETERS.items():
         place, _, last = full.rpartition(".")
         if (
             place == name
-            and full not in found
+            and full not in missing
             and [*inspect.signature(getattr(module, last)).parameters] != names.split()
         ):
-            found.append(f"{full}({', '.join(names.split())})")
-    return found
+            missing.append(f"{full}({', '.join(names.split())})")
+    return missing
 
 
 def names_of_keras() -> list[types.ModuleType]:
     """The modules in which users find Keras: its own, and TensorFlow's spelling of it where there is one."""
-    found = []
+    modules = []
     for name in ("keras", "keras._tf_keras.keras"):
         try:
-            found.append(importlib.import_module(name))
+            modules.append(importlib.import_module(name))
         except ImportError:  # TensorFlow's spelling is not part of Keras's public interface
             pass
-    return found
+    return modules

@@ -144,8 +144,8 @@ class _CompiledMetrics:
         y, y_pred, sample_weight = arrays_in((y, y_pred, sample_weight))
         mean = importlib.import_module("keras").metrics.Mean
         for metric in self._model.metrics:
-            given = (y_pred,) if isinstance(metric, mean) else (y, y_pred)
-            metric.update_state(*given, sample_weight=sample_weight)
+            results = (y_pred,) if isinstance(metric, mean) else (y, y_pred)
+            metric.update_state(*results, sample_weight=sample_weight)
 
 
 def _deprecated(name: str, instead: str) -> None:

@@ -121,11 +121,11 @@ def needed(fn: Callable, args: Arguments, kwargs: Keywords) -> bool:
 
     Functions are followed by the names that they use: globals, closures, attributes of these, of arguments and of modules.
     """
-    found: list[tuple[object, frozenset[str]]] = [(x, frozenset()) for x in (fn, *args, *kwargs.values())]
+    left: list[tuple[object, frozenset[str]]] = [(x, frozenset()) for x in (fn, *args, *kwargs.values())]
     seen: set[tuple[int, frozenset[str]]] = set()
     owners = [x for x in (getattr(fn, "__self__", None), *args, *kwargs.values()) if x is not None]
-    while found:
-        value, names = found.pop()
+    while left:
+        value, names = left.pop()
         if (id(value), names) in seen or is_array_like(value):
             continue
         seen.add((id(value), names))
@@ -138,8 +138,8 @@ def needed(fn: Callable, args: Arguments, kwargs: Keywords) -> bool:
             names = facts.names
             free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
             here = [_cell(cell) for _, cell in free] + [function.__globals__.get(name) for name in names]
-            found += [(x, names) for x in (*here, *owners, getattr(value, "__self__", None)) if x is not None]
-        found += [(x, names) for x in _parts(value, names)]
+            left += [(x, names) for x in (*here, *owners, getattr(value, "__self__", None)) if x is not None]
+        left += [(x, names) for x in _parts(value, names)]
     return False
 
 
@@ -206,15 +206,15 @@ def converted(f: Callable) -> Callable:
     function = _user_function(f)
     if function is None or hasattr(function, _ARTIFACT):
         return f
-    known = _factories.setdefault(function.__code__, {})
+    factories = _factories.setdefault(function.__code__, {})
     file = function.__code__.co_filename
-    if file not in known:
+    if file not in factories:
         with _lock:
             try:
-                known[file] = _transpiler().factory(function)
+                factories[file] = _transpiler().factory(function)
             except Exception as error:  # if rewriting fails in any way, the function may still run unchanged
-                known[file] = f"AutoGraph could not convert {function.__name__!r}: {error}"
-    factory = known[file]
+                factories[file] = f"AutoGraph could not convert {function.__name__!r}: {error}"
+    factory = factories[file]
     if isinstance(factory, str):
         return f
     defaults = function.__defaults__, function.__kwdefaults__

@@ -78,8 +78,8 @@ def gradients(
     """
     targets, sources = _tensors(ys), _tensors(xs)
     tape = _tape(sources, _tensors(stop_gradients))
-    given = [None] * len(targets) if grad_ys is None else _listed(grad_ys)
-    starts = [ones_like(y) if g is None else _tensors([g])[0] for y, g in zip(targets, given, strict=True)]
+    cotangents = [None] * len(targets) if grad_ys is None else _listed(grad_ys)
+    starts = [ones_like(y) if g is None else _tensors([g])[0] for y, g in zip(targets, cotangents, strict=True)]
     return tape.gradient(targets, sources, starts, unconnected_gradients)
 
 

@@ -241,9 +241,9 @@ def _difference(
     else:
         keys = range(counts[0])
     for key, x, y in zip(keys, _children(a), _children(b), strict=True):
-        found = _difference(x, y, check_types, f"{where}[{key!r}]", nested)
-        if found is not None:
-            return found
+        inside = _difference(x, y, check_types, f"{where}[{key!r}]", nested)
+        if inside is not None:
+            return inside
     return None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 import io
-import re
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -44,8 +43,8 @@ class _Renaming(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         args = []
         for arg in node.args.args:
-            found = self.expressions.get(arg.arg)
-            args.append(ast.arg(found.id if isinstance(found, ast.Name) else arg.arg))
+            other = self.expressions.get(arg.arg)
+            args.append(ast.arg(other.id if isinstance(other, ast.Name) else arg.arg))
         return ast.Lambda(arguments(args), self.visit(node.body))
 
 
@@ -55,8 +54,8 @@ def arguments(args: Sequence[ast.arg]) -> ast.arguments:
 
 def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.expr:
     """`expression` with others in place of names."""
-    found: ast.expr = _Renaming(expressions).visit(copy.deepcopy(expression))
-    return found
+    renamed: ast.expr = _Renaming(expressions).visit(copy.deepcopy(expression))
+    return renamed
 
 
 def names_in(expression: ast.expr) -> list[str]:
@@ -67,9 +66,6 @@ def names_in(expression: ast.expr) -> list[str]:
 def text_of(expression: ast.expr) -> str:
     """An expression on one line."""
     return _formatted(ast.unparse(ast.fix_missing_locations(expression)))
-
-
-_SIMPLE = re.compile(r"-?[\w.]+")
 
 
 def _formatted(text: str) -> str:

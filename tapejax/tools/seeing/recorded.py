@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from ...tape.operation import Op
 from ...tape.recording import Entry
 from ...tape.slicing import Program, Step
 from . import layout, scopes
+from .layout import names_in
 from .listing import bytecode
 from .scopes import Function, Key, Names, Statement, new_key
 
@@ -96,7 +97,8 @@ def _in_loop(code: CodeType, instruction: int) -> bool:
 def is_function(code: CodeType) -> bool:
     """Whether calls of `code` are printed as calls: a function of the user's, or what a layer of a library computes."""
     if serves(code.co_filename):
-        return code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename
+        method = code.co_qualname.split(".")[-2:-1] not in ([], ["<locals>"])
+        return method and (code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename)
     return not code.co_name.startswith("<")
 
 
@@ -221,21 +223,24 @@ _NO_VALUES = ("self", "cls", "training")
 
 class Writer:
     """Writes functions. `operation` gives the code of one operation: ``operation(line, args)``, with a name for each input that
-    is not a literal. `literal`: the code of a number, or None. `derivative`: the statements for a derivative, or nothing."""
+    is not a literal. `literal`: the code of a number, or None. `derivative`: the statements for a derivative, or nothing.
+    `helpers`: the namespace in which printed functions run."""
 
     def __init__(
         self,
         operation: Callable[[Line, Sequence[str]], str],
         literal: Callable[[Value], str | None],
         derivative: Callable[[Writer, Line, Sequence[Line], int, Scope], list[Statement]],
+        helpers: Callable[[], dict[str, Any]],
         new_name: Callable[[str], str],
         reserved: set[str],
     ):
         self.operation, self.literal, self.derivative = operation, literal, derivative
-        self.new_name, self.reserved = new_name, reserved
+        self.helpers, self.new_name, self.reserved = helpers, new_name, reserved
         self.names = Names()
         self.functions: list[list[str]] = []
-        self._known: dict[tuple[CodeType, str], str] = {}
+        self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
+        self._known: dict[tuple[CodeType, str], Key] = {}
         self.paths: dict[int, Path] = {}
         self.called: Mapping[int, str] = {}
         self.operands: dict[int, dict[int, str]] = {}  # by call: the names of values in it
@@ -331,7 +336,7 @@ class Writer:
         results = [ast.Name(inner.key(x), ast.Load()) for x in wanted]
         statements = self.block(lines, depth, inner, user)
         made = {out for s in statements for out in s.outs}
-        given = [(key, x, True) for i, key in inner.keys.items() for x in [inner.used[i]] if key not in made]
+        given = [(inner.keys[i], x, True) for i, x in inner.used.items() if inner.keys[i] not in made]
         given += [(key, x, False) for key, x in inner.constants.values()]
         handed: dict[Key, str] = {}
         for tree, parts in self._trees(inner, given).items():
@@ -354,26 +359,52 @@ class Writer:
         return [Statement([scope.key(x) for x in wanted], expression)]
 
     def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str]) -> ast.expr:
-        """A call of the printed function that `function` is; or its result, if that is no more than a call of another."""
-        result = function.result
-        if (
-            not function.statements
-            and isinstance(result, ast.Call)
-            and getattr(result.func, "id", None) in self._known.values()
-            and all(isinstance(arg, ast.Name) for arg in result.args)
-        ):
-            plain = layout.replaced(result, self.names.meanings)
+        """A call of the printed function that `function` is; or of the one that it calls, if it does no more than that."""
+        if (call := function.forwarded()) is not None and not self.definitions.keys().isdisjoint(names_in(call.func)):
+            plain = layout.replaced(call, self.names.meanings)
             return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
-        raw = Names(given={key: key for key in _all_keys(function)}, meanings=self.names.meanings)
         numbers: dict[str, str] = {}
-        text = "\n".join(scopes.lines(function, "f", raw))
-        text = re.sub(r"ж\d+", lambda m: numbers.setdefault(m[0], f"v{len(numbers)}"), text)
+
+        def numbered(match: re.Match[str]) -> str:
+            key = match[0]
+            return key if key in self.definitions else numbers.setdefault(key, f"v{len(numbers)}")
+
+        text = re.sub(r"ж\d+", numbered, self._raw(function, "f"))
         if (code, text) not in self._known:
-            name = self._known[code, text] = self.new_name(function.wish)
-            scopes.name_all(function, self.names, self.reserved)
-            self.functions.append(scopes.lines(function, name, self.names))
+            key = self._known[code, text] = new_key()
+            self.names.wishes[key], self.definitions[key] = function.wish, function
         args: list[ast.expr] = [layout.parsed(handed[key]) for key in function.parameters]
         return ast.Call(ast.Name(self._known[code, text], ast.Load()), args, [])
+
+    def _raw(self, function: Function, name: str) -> str:
+        """Its text with keys in place of names."""
+        raw = Names(given={key: key for key in _all_keys(function)}, meanings=self.names.meanings)
+        return "\n".join(scopes.lines(function, name, raw))
+
+    def define(self, function: Function) -> None:
+        """Names the functions that `function` calls, and writes their text, in the order in which they run."""
+        for key in scopes.called(function):
+            if key in self.definitions and key not in self.names.given:
+                self.define(self.definitions[key])
+                name = self.names.given[key] = self.new_name(self.names.wishes[key])
+                scopes.name_all(self.definitions[key], self.names, self.reserved)
+                self.functions.append(scopes.lines(self.definitions[key], name, self.names))
+
+    def runnable(self, function: Function, scope: Scope) -> Callable[..., Any]:
+        """`function`, not yet named, as it will be printed, with the recorded values of the scopes around it."""
+        space = self.helpers()
+        around: Scope | None = scope
+        while around is not None:
+            space |= {key: around.used[i] for i, key in around.keys.items() if i in around.used}
+            space |= dict(around.constants.values())
+            for key, path in around.trees.items():
+                inside = [i for i in around.used if self.paths.get(i, ())[: len(path)] == path]
+                space[key] = nested([(self.paths[i][len(path) :], around.used[i]) for i in inside])
+            around = getattr(around, "parent", None)
+        texts = [self._raw(each, key) for key, each in self.definitions.items()]
+        exec("\n".join([*texts, self._raw(function, "function")]), space)
+        found: Callable[..., Any] = space["function"]
+        return found
 
     def _trees(self, inner: Scope, given: Sequence[tuple[Key, Value, bool]]) -> dict[str, list[tuple[Key, Value]]]:
         """What of `given` is handed over as a part of a tree, by the name of the tree."""
@@ -428,6 +459,17 @@ def item(root: str, path: Path) -> ast.expr:
     found: ast.expr = ast.Name(root, ast.Load())
     for part in path:
         found = ast.Subscript(found, ast.Constant(part), ast.Load())
+    return found
+
+
+def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:
+    """The tree of dicts that has each value at its path."""
+    found: dict[Any, Any] = {}
+    for path, x in pairs:
+        inner = found
+        for key in path[:-1]:
+            inner = inner.setdefault(key, {})
+        inner[path[-1]] = x
     return found
 
 

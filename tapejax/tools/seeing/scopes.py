@@ -50,6 +50,23 @@ def in_order(statements: Sequence[Statement], result: ast.expr) -> Iterator[Key]
     yield from re.findall(rf"{_MARK}\d+", ast.unparse(result))
 
 
+def called(function: Function) -> Iterator[Key]:
+    """The keys in the places of functions that are called, in the order in which they run."""
+
+    def calls(node: ast.AST | None) -> Iterator[Key]:
+        for child in () if node is None else ast.iter_child_nodes(node):
+            if not isinstance(node, ast.Call) or child is not node.func:
+                yield from calls(child)
+        if isinstance(node, ast.Call):
+            yield from calls(node.func)
+        elif isinstance(node, ast.Name):
+            yield node.id
+
+    for s in function.statements:
+        yield from called(s.function) if s.function is not None else calls(s.expression)
+    yield from calls(function.result)
+
+
 @dataclass
 class Statement:
     """``outs = expression``; or the definition of a local function, of which `outs` has the key."""
@@ -98,6 +115,20 @@ class Function:
     def plain_names(self) -> set[str]:
         found = {name for name in names_in(self.result) if not is_key(name)}
         return found.union(*(s.plain_names() for s in self.statements))
+
+    def forwarded(self) -> ast.Call | None:
+        """The call of another function with names that is all there is, its results in their order."""
+        result = self.result
+        if len(self.statements) == 1 and isinstance(result, ast.Tuple):
+            (statement,) = self.statements
+            if [getattr(x, "id", None) for x in result.elts] == statement.outs and statement.expression is not None:
+                result = statement.expression
+        elif self.statements:
+            return None
+        match result:
+            case ast.Call(func=ast.Name(), args=args, keywords=[]) if all(isinstance(arg, ast.Name) for arg in args):
+                return result
+        return None
 
     def as_expression(self) -> ast.expr:
         """A function without statements: what it calls, if it hands its parameters on, else a lambda."""

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs import canonical, contents
-from ...jaxprs.dependence import is_inexact, is_inexact_kind, is_key
+from ...jaxprs.dependence import has_tangent, is_key, type_has_tangent
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, Tracer, jaxpr_as_fun
 from ...jaxprs.types import Atom, Equation, JaxProgram, Value, Values
@@ -162,13 +162,7 @@ def _literal(x: Value) -> str | None:
 def _tree(sources: Nest, paths: Sequence[tuple[Any, ...]] | None) -> Nest:
     if paths is None or isinstance(sources, Mapping):
         return sources
-    found: dict[Any, Any] = {}
-    for path, x in zip(paths, sources, strict=True):
-        inner = found
-        for key in path[:-1]:
-            inner = inner.setdefault(key, {})
-        inner[path[-1]] = x
-    return found
+    return recorded.nested(zip(paths, sources, strict=True))
 
 
 def _from_code(
@@ -209,7 +203,9 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
     # not the caller's names
     args = jax.tree.map(lambda x: x if is_variable(x) else jnp.array(x), args, is_leaf=is_variable)
     with GradientTape(watch_accessed_variables=False) as tape:
-        tape.watch([x for x in jax.tree.leaves(args, is_leaf=is_variable) if is_inexact(x)])
+        tape.watch(
+            [x for x in jax.tree.leaves(args, is_leaf=is_variable) if isinstance(x, jax.Array) and has_tangent(x)]
+        )
         result = function(*args)
     bound = inspect.signature(function).bind(*args).arguments
     names = {id(leaf.array): name for name, x in bound.items() if (leaf := leaf_of(x)) is not None}
@@ -317,7 +313,7 @@ class Module:
         self.code = Code(self.scope)
         self.flat = flat
         self.writer = recorded.Writer(
-            self._operation, _literal, derivatives.write, self.scope.new, _RESERVED | taken | {"f"}
+            self._operation, _literal, derivatives.write, self._helpers, self.scope.new, _RESERVED | taken | {"f"}
         )
         self.main: list[list[str]] = []
 
@@ -347,7 +343,12 @@ class Module:
         return "\n".join(self.lines) + "\n"
 
     def _operation(self, line: recorded.Line, args: Sequence[str]) -> str:
-        return self.code.operation(line.op, line.inputs, args, len(line.outputs), line.active_ins)
+        return self.code.operation(line.op, line.inputs, args, line.active_ins)
+
+    def _helpers(self) -> dict[str, Any]:
+        space = dict(SCOPE) | self.arrays
+        exec("\n".join([*self.constants, *self.code.helpers]), space)
+        return space
 
     def add(self, function: TapeFunction, name: str) -> str:
         """Adds what `GradientTape.as_function` gave, under `name` or one like it; returns that."""
@@ -393,6 +394,7 @@ class Module:
             function.comment = f"# for {types}" if types else ""
         scopes.inline(function, names, values=not self.flat)
         name = name if name == "f" else self.scope.new(name)
+        writer.define(function)
         scopes.name_all(function, names, self.writer.reserved)
         self.main.append(scopes.lines(function, name, names))
         return name
@@ -516,10 +518,8 @@ class Code:
 
     # -- operations --
 
-    def operation(
-        self, op: Op, inputs: Sequence[Value], args: Sequence[str], outs: int, active_ins: Sequence[int]
-    ) -> str:
-        """What computes the results, of which there are `outs`, from `args` as `op` does from `inputs`; `active_ins` vary."""
+    def operation(self, op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
+        """What computes the results from `args` as `op` does from `inputs`; `active_ins` vary."""
         types = tuple(map(jax.typeof, inputs))
         general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
         key = op, types, general, tuple(active_ins)
@@ -766,7 +766,7 @@ def _custom_jvp(code: Code, eqn: Equation) -> Rule:
 
     def pushed(*xs: Array) -> list[Array]:
         outs, tangents = jax.jvp(_of_inputs(eqn, xs[:count], moving), tuple([xs[i] for i in moving]), xs[count:])
-        return [*outs, *(t for t, aval in zip(tangents, call.out_avals, strict=True) if is_inexact_kind(aval))]
+        return [*outs, *(t for t, aval in zip(tangents, call.out_avals, strict=True) if type_has_tangent(aval))]
 
     rule = _traced(jax.make_jaxpr(pushed), *avals, *(avals[i] for i in moving))
 
@@ -774,7 +774,7 @@ def _custom_jvp(code: Code, eqn: Equation) -> Rule:
         given, body, results = code.parts(rule)
         outs, found = results[: len(call.out_avals)], iter(results[len(call.out_avals) :])
         tangents = [
-            next(found) if is_inexact_kind(aval) else f"np.zeros({aval.shape}, jax.dtypes.float0)"
+            next(found) if type_has_tangent(aval) else f"np.zeros({aval.shape}, jax.dtypes.float0)"
             for aval in call.out_avals
         ]
         parameters = dict(zip(moving, given[count:], strict=True))
@@ -811,7 +811,7 @@ def _custom_vjp(code: Code, eqn: Equation) -> Rule:
 
     def backward(*xs: Array) -> tuple[Array, ...]:
         given = zip(xs[kept:], call.out_avals, strict=True)
-        cotangents = [x if is_inexact_kind(aval) else np.zeros(aval.shape, jax.dtypes.float0) for x, aval in given]
+        cotangents = [x if type_has_tangent(aval) else np.zeros(aval.shape, jax.dtypes.float0) for x, aval in given]
         return jax.tree.unflatten(pulls[-1], xs[:kept])(cotangents)
 
     pulled = _traced(jax.make_jaxpr(backward), *closed.out_avals[outs:], *call.out_avals)
@@ -834,7 +834,7 @@ def _custom_vjp(code: Code, eqn: Equation) -> Rule:
 
 def _moving(eqn: Equation) -> list[int]:
     """The inputs of a function with a rule that have a derivative; it closes over the first."""
-    return [i for i, v in enumerate(eqn.invars) if i >= eqn.params["num_consts"] and is_inexact_kind(v.aval)]
+    return [i for i, v in enumerate(eqn.invars) if i >= eqn.params["num_consts"] and type_has_tangent(v.aval)]
 
 
 def _of_inputs(eqn: Equation, xs: Sequence[Array], moving: Sequence[int]) -> Callable[..., list[Array]]:

@@ -138,8 +138,8 @@ def with_answers(path, notebook):
         cells.append(cell)
         if exercises.is_exercise(cell):
             cells.append(inserted(KEEP, ""))
-            right, wrong = exercises.answer_of(notebook.cells, i), exercises.wrong_answers(path, notebook.cells, i)
-            for kind, answers in {"right": [right], "wrong": wrong}.items():
+            right = [exercises.answer_of(notebook.cells, i), *exercises.RIGHT.get(f"{path.stem}/{cell.id}", [])]
+            for kind, answers in {"right": right, "wrong": exercises.wrong_answers(path, notebook.cells, i)}.items():
                 for answer in answers:
                     cells += [inserted(exercises.filled_in(cell.source, answer), kind), inserted(FORGET, "")]
             cells.append(inserted(cell.source, "as it was"))
@@ -197,6 +197,8 @@ def test_an_exercise_tells_right_from_wrong(run, path):
         said = [(error_of(wrong), wrong.outputs[-1].get("evalue"), wrong.source) for wrong in answers["wrong"]]
         assert [name for name, *_ in said] == ["NotRight"] * len(said), said
         assert any("Asked for: " in text for _, text, _ in said), f"a wrong kind is not told: {said}"
+        for words, (_, text, source) in zip(exercises.SAID.get(f"{path.stem}/{cell.id}", []), said):
+            assert words in text, f"{words!r} is not said, but {text!r}, of {source}"
 
 
 def test_every_wrong_answer_has_its_exercise():
