@@ -245,7 +245,7 @@ def install() -> None:
     def note_strategy(self: Model, *args: Any, **kwargs: Any) -> None:
         initialize(self, *args, **kwargs)
         if replicas.here.mesh is not None:
-            vars(self)["_distribute_strategy"] = libraries.package.distribute.get_strategy()
+            self.__dict__["_distribute_strategy"] = libraries.package.distribute.get_strategy()
 
     trainer.__init__ = note_strategy
     losses: Any = fence.part("losses.loss")

@@ -138,7 +138,7 @@ def _in_steps(program: JaxProgram, args: Sequence[Array]) -> Generator[Array, Ar
         inputs = [x.val if isinstance(x, Literal) else env[x] for x in eqn.invars]
         called = [x for x in contents.jaxprs_in(eqn.params) if contents.contains(x, _sum_of_groups.name)]
         if eqn.primitive is _sum_of_groups:
-            outputs = [(yield inputs[0])]
+            outputs: Sequence[Any] = [(yield inputs[0])]
         elif not called:
             outputs = lifting.run_equation({}, eqn, inputs)
         elif eqn.primitive.name in (*contents.JIT, *contents.RULES):
