@@ -81,7 +81,7 @@ def push(tag, rule, *inputs):  # dual numbers without tags
             ("y.tangent if has(y, tag)", "y.tangent if isinstance(y, Dual)", "a result with another tag is a constant"),
             ("y.value if has(y, tag) else y", "y", "a box came out"),
             ("each(results, lambda y: y.tangent if has(y, tag) else 0.0)", "results.tangent", "use each"),
-            ("y.tangent if has(y, tag) else 0.0", "y.tangent", "is no box"),
+            ("y.tangent if has(y, tag) else 0.0", "y.tangent", "is not a box"),
             ("    results = f", "    f(*primals)\n    results = f", "one run of f is enough"),
         ),
         """
