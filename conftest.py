@@ -169,6 +169,7 @@ LONG = [
 # named, by `-m processes`, and in `.ci/run`.
 PROCESSES = [
     "test_benchmarks",
+    "test_devices",
     "test_distributed",
     "test_examples",
     "test_from_scratch",
