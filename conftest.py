@@ -170,16 +170,20 @@ LONG = [
 # named, by `-m processes`, and in `.ci/run`.
 PROCESSES = [
     "test_benchmarks",
+    "test_devices",
     "test_distributed",
     "test_examples",
     "test_from_scratch",
     "test_keras",
+    "test_keras_data",
     "test_keras_gradients",
     "test_keras_parity",
     "test_keras_porting",
+    "test_long_life",
     "test_notebooks",
     "test_port",
     "test_programs",
+    "test_stubs",
     "test_whose_code",
 ]
 

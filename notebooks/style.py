@@ -226,6 +226,9 @@ def _compare(answer: Any, right: Any, expected: str, mistakes: Mistakes | None) 
     for kind, words in ((set, "a set, such as {'a', 'b'}"), (type, "a class")):
         if isinstance(right, kind):
             demand(isinstance(answer, kind), expected or words, answer)
+            if kind is set:
+                counts = f"{len(answer - right)} too many, {len(right - answer)} missing"
+                assert answer == right, f"Not right: {counts}. Try again, or open the answer."
             assert answer == right
             return
     if right is None or answer is None:

@@ -5,7 +5,9 @@ What was run is on the tape as well, and is what the tape differentiates. `Recor
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -112,8 +114,7 @@ def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values
 
 def _is_pure(program: Program) -> bool:
     """Whether a derivative of it is a function of its values. One that calls the user's Python closes over what that does."""
-    ops = [step.op for step in program.steps]
-    return not any([op.runs_python or type(op).pull_back is not Op.pull_back for op in ops])
+    return not any([x.op.runs_python or type(x.op).pull_back is not Op.pull_back for x in program.steps])
 
 
 def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
@@ -124,16 +125,21 @@ def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
     if recordings and _is_pure(op.program):
         query = getattr(values, "query", None)
         folded = None if query is None else query.folded()
+        part = "targets" if op.name == "jvp" else "sources"
         for recording, start in zip(recordings, starts, strict=True):
             if len(recording.entries) > start + (folded is None):
-                one = functools.partial(_one, op, folded or (lambda: (op.program, values)), ends)
-                outputs = tuple([x for x in results if x is not None])
+                pairs = list(zip(getattr(op.program, part), map(id, results), strict=True))
+                kept = [pairs.index(pair) == i for i, pair in enumerate(pairs)]  # not one array of a source given twice
+                one = functools.partial(_one, op, folded or (lambda: (op.program, values)), ends, part, kept)
+                outputs = tuple([x for x in itertools.compress(results, kept) if x is not None])
                 recording.derivatives.append(Span(start, len(recording.entries), one, outputs))
     return results
 
 
 def _one(
-    op: SweepsOp, program: Callable[[], tuple[Program, Values]], ends: Values
+    op: SweepsOp, program: Callable[[], tuple[Program, Values]], ends: Values, part: str, kept: list[bool]
 ) -> tuple[DerivativeOp, tuple[Any, ...]]:
+    """The operation, of the sources (of a "jvp": the targets) that are kept, and its inputs."""
     seen, values = program()
+    seen = dataclasses.replace(seen, **{part: tuple(itertools.compress(getattr(seen, part), kept))})
     return derivative_op(op.name, op.take, seen, op.from_ends), (*values, *ends)

@@ -148,7 +148,8 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
     kind.assign_add, kind.assign_sub = map(_as_one_step, (kind.assign_add, kind.assign_sub))
-    kind.assign, kind.assign_add, kind.assign_sub = map(_aggregating, (kind.assign, kind.assign_add, kind.assign_sub))
+    kind.assign = _aggregating(kind.assign, of_change=True)
+    kind.assign_add, kind.assign_sub = map(_aggregating, (kind.assign_add, kind.assign_sub))
     kind._initialize_with_initializer = initialize_now
     kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
 
@@ -161,8 +162,12 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
     ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
 
 
-def _aggregating(update: Callable) -> Callable:
-    """A method that assigns to a variable, in a strategy's replica what all replicas' values become by its aggregation."""
+def _aggregating(update: Callable, of_change: bool = False) -> Callable:
+    """A method that assigns to a variable, in a strategy's replica what all replicas' values become by its aggregation.
+
+    Args:
+      of_change: of a sum the changes are added up. TensorFlow's replicas each have a part of the sum, which they change.
+    """
 
     @functools.wraps(update)
     def once(self: Any, value: TensorLike) -> Any:
@@ -170,7 +175,12 @@ def _aggregating(update: Callable) -> Callable:
             return update(self, value)
         # TensorFlow's replicas keep moving statistics apart, and outside of them those of the first are read.
         kind = "only_first_replica" if self.aggregation == "none" and not self.trainable else self.aggregation
-        array = replicas.aggregated(jnp.asarray(arrays_in(value), self.dtype), kind, self.path)
+        array = jnp.asarray(arrays_in(value), self.dtype)
+        if of_change and kind == "sum":
+            held = arrays_in(self.value)
+            array = held + replicas.aggregated(array - held, kind, self.path)
+        else:
+            array = replicas.aggregated(array, kind, self.path)
         with replicas.setting(running=False):
             return update(self, array)
 

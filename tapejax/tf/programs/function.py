@@ -35,8 +35,7 @@ from ..values.staging import Staged, abstract, derivative_possible, init_scope, 
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, _creations, is_array_like
 from ..values.types import Array, Nest, VariableLike
-from . import autograph
-from .graphs import TapeNeeded, graph
+from . import autograph, graphs
 from .inputs import Elements
 from .signatures import (
     Argument,
@@ -199,10 +198,13 @@ class Function:
         outputs: list[Array] = []
         left = iter(arrays)
         rebuilt = [rebuild(x, left) for x in args]
+
+        def body() -> Nest:
+            named = {name: rebuild(x, left) for name, x in kwargs.items()}
+            return reading.run(True, self._unmodified, self._target(), rebuilt, named)
+
         try:
-            with graph(True) if self._recorded else contextlib.nullcontext():
-                named = {name: rebuild(x, left) for name, x in kwargs.items()}
-                returned = reading.run(True, self._unmodified, self._target(), rebuilt, named)
+            returned = graphs.run(True, body) if self._recorded else body()
         except StopIteration as end:
             raise OutOfRangeError("End of sequence") from end
         return flatten_result(returned, outputs)(iter(outputs))
@@ -384,14 +386,15 @@ class Program:
             named = {name: rebuild(x, left) for name, x in kwargs.items()}
             outputs: list[Array] = []
             # Scopes around the call, which may be another each time, do not count.
-            with name_scope(""), graph(function._recorded):
-                self.pack = flatten_result(function._run(rebuilt, named), outputs)
+            with name_scope(""):
+                result = graphs.run(function._recorded, lambda: function._run(rebuilt, named))
+                self.pack = flatten_result(result, outputs)
             return outputs
 
         try:
             try:
                 self.staged = Staged(body, inputs, function.name, arrays)
-            except TapeNeeded:
+            except graphs.TapeNeeded:
                 function._recorded = True
                 self.staged = Staged(body, inputs, function.name, arrays)
         except jax.errors.ConcretizationTypeError as error:

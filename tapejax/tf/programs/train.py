@@ -308,10 +308,10 @@ _reading = threading.Lock()
 
 @contextlib.contextmanager
 def _patient_loops() -> Iterator[None]:
-    """While it lasts, what comes to a new event loop after its end is left out, without a word.
+    """While it lasts, what comes to a new event loop after its end is left out, and errors that nobody asks for are not logged.
 
-    Orbax reads arrays at the same time. When one cannot be read it closes its loop, and TensorStore's threads would print an
-    error for each of the others.
+    Orbax reads arrays at the same time. When one cannot be read it raises that one's error and closes its loop; asyncio and
+    TensorStore's threads would print one for each of the others.
     """
 
     def patient_loop() -> asyncio.AbstractEventLoop:
@@ -326,6 +326,7 @@ def _patient_loops() -> Iterator[None]:
                     raise
 
         loop.call_soon_threadsafe = call_if_open
+        loop.set_exception_handler(lambda *_: None)
         return loop
 
     with _reading:

@@ -229,7 +229,8 @@ def _is_scalar(x: Array) -> bool:
 
 def watched_as(mark: Mark) -> str | None:
     """The name in ``tape.watch(x)`` that a mark notes, where the argument is no more than a name."""
-    return None if mark.where is None else bytecode(mark.where[0]).arguments.get(mark.where[1])
+    names = () if mark.where is None else bytecode(mark.where[0]).operands.get(mark.where[1], ())
+    return names[0] if len(names) == 1 else None
 
 
 def _stored(entries: Sequence[Entry]) -> dict[int, str]:
@@ -263,12 +264,10 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
 
 
 class Bytecode(NamedTuple):
-    """What the instructions of a code object say: the name under which the result of each is stored right away, the name
-    that is the only argument of each call, the names that loops bind; the names of the operands of each, in their order, None
-    where that is no name; and where loops begin and end."""
+    """What the instructions of a code object say: the name under which the result of each is stored right away, the names that
+    loops bind; the names of the operands of each, in their order, None where that is no name; where loops begin and end."""
 
     stores: dict[int, str]
-    arguments: dict[int, str]
     loops: set[str]
     operands: dict[int, tuple[str | None, ...]]
     rounds: list[tuple[int, int]]
@@ -276,12 +275,10 @@ class Bytecode(NamedTuple):
 
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, {}, set(), {}, [])
+    facts = Bytecode({}, set(), {}, [])
     binding, before, start = False, 0, 0
     operands: list[str | None] = []  # loaded just before
     taking: tuple[str | None, ...] = ()
-    loaded: str | None = None
-    called: str | None = None
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
@@ -289,9 +286,6 @@ def bytecode(code: CodeType) -> Bytecode:
         if binding and opname.startswith("STORE_"):
             facts.loops.update(filter(None, names))
         # while a call runs, 3.11 points behind its instruction
-        if called is not None:
-            facts.arguments.update(dict.fromkeys(range(start, step.offset), called))
-            called = None
         if taking:
             facts.operands.update(dict.fromkeys(range(start, step.offset), taking))
             taking = ()
@@ -308,10 +302,6 @@ def bytecode(code: CodeType) -> Bytecode:
             operands += names if opname.startswith(_LOADS) else [None]
         elif opname not in ("PRECALL", "CACHE", "PUSH_NULL", "RESUME"):
             operands = []
-        if opname == "CALL":
-            called, start, loaded = loaded if step.arg == 1 else None, step.offset, None
-        elif opname != "PRECALL":
-            loaded = step.argval if opname.startswith(_LOADS) and isinstance(step.argval, str) else None
         if opname.startswith(_STORES) and not names[0].startswith("_"):
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
         before = before if opname == "COPY" else step.offset  # of ``a = b = f(x)`` or ``(a := f(x))``
