@@ -1,8 +1,8 @@
 """`cache.clear` empties every table of what tapejax has made: found by what grows while a program runs."""
 
 import functools
-import gc
 import importlib
+import inspect
 import pkgutil
 import types
 import weakref
@@ -55,9 +55,10 @@ def tables():
 
 
 def memos():
-    """The functions whose results are kept, but for those that an object has for itself."""
-    kept = [x for x in gc.get_objects() if isinstance(x, functools._lru_cache_wrapper)]
-    return [x for x in kept if x.__module__.startswith("tapejax.") and "<locals>" not in x.__qualname__]
+    """The functions and methods whose results are kept."""
+    spaces = [space for module in modules() for space in (module, *filter(inspect.isclass, vars(module).values()))]
+    kept = [x for space in spaces for x in vars(space).values() if isinstance(x, functools._lru_cache_wrapper)]
+    return list({id(x): x for x in kept if x.__module__.startswith("tapejax.")}.values())
 
 
 def work():
