@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.cache import on_clear
+from ...jaxprs.cache import by_object
 from ...jaxprs.canonical import Identity, exact
 from ...jaxprs.fence import Tracer, current_trace, trace_context
 from ...places import levels_to_user
@@ -148,7 +148,8 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
     kind.assign_add, kind.assign_sub = map(_as_one_step, (kind.assign_add, kind.assign_sub))
-    kind.assign, kind.assign_add, kind.assign_sub = map(_aggregating, (kind.assign, kind.assign_add, kind.assign_sub))
+    kind.assign = _aggregating(kind.assign, of_change=True)
+    kind.assign_add, kind.assign_sub = map(_aggregating, (kind.assign_add, kind.assign_sub))
     kind._initialize_with_initializer = initialize_now
     kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
 
@@ -161,8 +162,12 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
     ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
 
 
-def _aggregating(update: Callable) -> Callable:
-    """A method that assigns to a variable, in a strategy's replica what all replicas' values become by its aggregation."""
+def _aggregating(update: Callable, of_change: bool = False) -> Callable:
+    """A method that assigns to a variable, in a strategy's replica what all replicas' values become by its aggregation.
+
+    Args:
+      of_change: of a sum the changes are added up. TensorFlow's replicas each have a part of the sum, which they change.
+    """
 
     @functools.wraps(update)
     def once(self: Any, value: TensorLike) -> Any:
@@ -170,7 +175,12 @@ def _aggregating(update: Callable) -> Callable:
             return update(self, value)
         # TensorFlow's replicas keep moving statistics apart, and outside of them those of the first are read.
         kind = "only_first_replica" if self.aggregation == "none" and not self.trainable else self.aggregation
-        array = replicas.aggregated(jnp.asarray(arrays_in(value), self.dtype), kind, self.path)
+        array = jnp.asarray(arrays_in(value), self.dtype)
+        if of_change and kind == "sum":
+            held = arrays_in(self.value)
+            array = held + replicas.aggregated(array - held, kind, self.path)
+        else:
+            array = replicas.aggregated(array, kind, self.path)
         with replicas.setting(running=False):
             return update(self, array)
 
@@ -413,7 +423,7 @@ def _by_two_sizes(infer: Callable, kind: Any, args: tuple, kwargs: dict[str, Any
 
 
 # By the function, not by its code: equal code may stand in two modules.
-_spelled: weakref.WeakKeyDictionary[Callable, bool] = weakref.WeakKeyDictionary()
+_spelled: weakref.WeakKeyDictionary[Callable, bool] = by_object()
 
 
 def _written_for_tensorflow(function: Any) -> bool:
@@ -508,8 +518,7 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
 
 # An optimizer's update, as one program: Keras's own function, traced as `tapejax.function` traces a function. Its hundred or
 # so small operations would each cost a call from Python.
-_updates: weakref.WeakKeyDictionary[Optimizer, dict[tuple, _Update]] = weakref.WeakKeyDictionary()
-on_clear(_updates.clear)
+_updates: weakref.WeakKeyDictionary[Optimizer, dict[tuple, _Update]] = by_object()
 _SETTINGS = (int, float, bool, str, type(None))
 
 

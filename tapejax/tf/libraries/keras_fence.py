@@ -36,6 +36,7 @@ MODULES: dict[str, str] = {
     "legacy.backend": "tf",
     "legacy.layers": "tf",
     "losses": "ALL_OBJECTS_DICT",
+    "losses.loss": "reduce_values scale_loss_for_distribution unscale_loss_for_distribution",
     "metrics": "ALL_OBJECTS_DICT",
     "optimizers.base_optimizer": "BaseOptimizer",
     "random.seed_generator": "jax_utils",
@@ -56,7 +57,10 @@ MODULES: dict[str, str] = {
 # Of each public class the private attributes that are read, replaced or set, in the class or an object of it.
 CLASSES: dict[str, str] = {
     "Layer": "_maybe_build _trainable_variables",
-    "Model": "_call_has_training_arg _compute_loss _flatten_layers _get_jax_state _loss_tracker _symbolic_build",
+    "Model": """
+        _aggregate_additional_loss _call_has_training_arg _compute_loss _flatten_layers _get_jax_state _loss_tracker
+        _symbolic_build
+        """,
     "Variable": "_direct_assign _initialize_with_initializer _value",
     "optimizers.Optimizer": "_backend_update_step _filter_empty_gradients _learning_rate _trainable_variables _variables",
 }

@@ -554,7 +554,10 @@ class Threaded:
             self._staged = [Staged(body, [abstract(x) for x in arrays], "body") for body, arrays in bodies]
         for staged in self._staged:
             if staged.created:
-                raise ValueError("Variables cannot be created in a branch or loop of a tf.function: create them before")
+                raise ValueError(
+                    "Variables cannot be created in a branch or loop of a tf.function, nor in replicas with batches of "
+                    "different sizes: create them before"
+                )
             self._slots |= {slot.place: slot for slot in staged.slots}
         self._changed = list(dict.fromkeys(staged.slots[i].place for staged in self._staged for i in staged.changed))
         self._held = {place: slot.read() for place, slot in self._slots.items()}
@@ -571,6 +574,21 @@ class Threaded:
             place = staged.slots[i].place
             held[place] = _carried(x, held[place])
         return list(results[: staged.outputs]), [held[place] for place in self._changed]
+
+    def together(self, run: Callable[[list], list[list[Array]]], *arrays: Sequence[Array]) -> list[list[Array]]:
+        """The results of all bodies, which `run` evaluates: it is given their programs, each with its inputs.
+
+        The state after it is that of the first body that changes it.
+        """
+        state, changed = [[self._held[slot.place] for slot in staged.slots] for staged in self._staged], self._changed
+        each = zip(self._staged, state, arrays, strict=True)
+        found = run([(staged.lifted, [*held, *staged.constants, *own]) for staged, held, own in each])
+        for staged, results in [*zip(self._staged, found, strict=True)][::-1]:
+            self._held.update(
+                zip([staged.slots[i].place for i in staged.changed], results[staged.outputs :], strict=True)
+            )
+        self.finish([self._held[place] for place in changed])
+        return [results[: staged.outputs] for staged, results in zip(self._staged, found, strict=True)]
 
     def finish(self, state: Sequence[Array]) -> None:
         """Keeps the state that the operation ended with."""

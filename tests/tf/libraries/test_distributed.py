@@ -72,14 +72,14 @@ def on_one_device(tmp_path_factory):
     return losses
 
 
-@pytest.mark.parametrize("options", [[], ["--spread", "--eager"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["--sharded", "--eager"]], ids=" ".join)
 def test_eight_devices(on_one_device, tmp_path, options):
     losses, printed = losses_of(tmp_path, "--cpus", 8, *options)
     assert printed.startswith("8 devices of 1 process(es)")
     np.testing.assert_allclose(losses, on_one_device, rtol=1e-4)
 
 
-@pytest.mark.parametrize("options", [[], ["--spread", "--eager"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["--sharded", "--eager"]], ids=" ".join)
 def test_two_processes(on_one_device, tmp_path, options):
     coordinator = f"localhost:{free_port()}"
     file = tmp_path / "losses.json"
@@ -200,7 +200,7 @@ def places():
             if not gradient.sharding.is_equivalent_to(source.sharding, source.ndim):
                 print(what, jax.tree_util.keystr(path), gradient.sharding, "in place of", source.sharding)
 
-    for specs in (data_parallel.SPREAD, jax.tree.map(lambda _: P(), data_parallel.SPREAD)):
+    for specs in (data_parallel.SHARDED, jax.tree.map(lambda _: P(), data_parallel.SHARDED)):
         parameters = jax.tree.map(place, specs, data_parallel.initial_parameters())
         expected = jax.jit(jax.grad(data_parallel.loss_of))(parameters, x, y)
         for _ in range(3):
