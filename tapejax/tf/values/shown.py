@@ -10,7 +10,7 @@ import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...tape.recording import type_of
+from ...tape.recording import is_elsewhere, type_of
 from .types import Array, Number
 
 
@@ -29,6 +29,8 @@ def value_text(x: Value, indent: int = 0) -> str:
     """The value of a small array, the range of a larger one."""
     if isinstance(x, Tracer):
         return "traced by JAX"
+    if is_elsewhere(x):
+        return "a part of it is on other processes"
     array = np.asarray(x)
     if not array.size:
         return "no elements"

@@ -23,6 +23,7 @@ from ...jaxprs.fence import ConcreteArray, Tracer, current_trace, made_at, refus
 from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation, runner
 from ...tape.operation import Op, op_of
+from ...tape.recording import is_elsewhere
 from ...tape.sweep import placed
 from . import buffers, reading, replicas
 from .conversions import functions_for
@@ -761,6 +762,8 @@ def _numpy_text(array: Array) -> str:
     """The last part of a repr: ``numpy=1.0``."""
     if isinstance(array, Tracer):
         return "traced by JAX"
+    if is_elsewhere(array):
+        return "a part of it is on other processes"
     numbers = np.asarray(array)
     return "numpy=" + (_own_lines(repr(numbers)) if numbers.shape else repr(numbers.item()))
 
@@ -831,7 +834,10 @@ class Tensor(_Value):
         array = self._array
         if not isinstance(array, jax.Array):
             return repr(self)
-        text = "<traced by JAX>" if isinstance(array, Tracer) else _own_lines(str(np.asarray(array)[()]))
+        if isinstance(array, Tracer) or is_elsewhere(array):
+            text = f"<{_numpy_text(array)}>"
+        else:
+            text = _own_lines(str(np.asarray(array)[()]))
         return f"tf.Tensor({text}, shape={array.shape}, dtype={array.dtype})"
 
 

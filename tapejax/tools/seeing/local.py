@@ -20,7 +20,7 @@ from ...jaxprs.types import Value
 from ...tape import operation
 from ...tape.operation import Op
 from ...tape.pullback import PullbackOp
-from ...tape.recording import Entry
+from ...tape.recording import Entry, is_elsewhere
 from ...tape.slicing import Step
 from ...tf.values.shown import CELLS, number_text
 from ...tf.values.types import Array
@@ -76,7 +76,8 @@ def local(at: Pass) -> Local:
     shapes = f"{sum(z.size for z in outputs)}×{x.size}"
     if isinstance(at.step.op, PullbackOp):
         return Local(back="the operation's own gradient function", shapes=shapes)
-    numbers = not any(isinstance(value, Tracer) for value in (*at.inputs, *outputs, at.part))
+    values = (*at.inputs, *outputs, at.part)
+    numbers = not any(isinstance(value, Tracer) or is_elsewhere(value) for value in values)
     if not numbers or len(outputs) > 1 or jnp.iscomplexobj(x) or jnp.iscomplexobj(outputs[0]):
         return Local(shapes=shapes)
     return _of_table(at, x, *outputs) or _of_jacobian(at, x, *outputs) or Local(shapes=shapes)
