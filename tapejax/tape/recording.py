@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import jax
 
-from ..jaxprs.cache import on_clear
 from ..jaxprs.fence import ConcreteArray, Tracer
 from ..jaxprs.types import Value, Where
-from ..places import Line, Place, caller, forget_lines, line_of
+from ..places import Line, Place, caller, line_of
 
 if TYPE_CHECKING:
     from .operation import Op
@@ -44,7 +43,6 @@ def is_elsewhere(x: Value) -> bool:
     )
 
 
-on_clear(forget_lines)
 new_tuple = tuple.__new__  # three times as fast as a NamedTuple's own constructor, which is Python
 
 

@@ -40,18 +40,18 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     made = {slot for step in op.program.steps for slot in step.outs}
     if len(set(held)) < len(held) or not made.isdisjoint(op.program.sources):
         parts = _parts(line, found, made)
-        written = [write(writer, part, before, depth, scope) for part in parts[::-1] if _is_used(part, scope)]
+        written = [
+            write(writer, part, before, depth, scope)
+            for part in parts[::-1]
+            if not scope.used.keys().isdisjoint(map(id, part.outputs))
+        ]
         return [statement for part in written[::-1] for statement in part] if all(written) else []
-    if not all(map(has_tangent, filter(_is_there, (*sources, *targets)))):
+    if not all(map(has_tangent, (x for x in (*sources, *targets) if x is not None))):
         return []
     varying = _varying(line, scope)
     if not _is_computed_again(line, varying, scope):
         return []
     return _Derivative(writer, line, before, depth, scope, values, sources, targets, found, varying).statements()
-
-
-def _is_used(line: Line, scope: Scope) -> bool:
-    return any(id(x) in scope.used for x in line.outputs)
 
 
 def _parts(line: Line, found: Sequence[bool], made: Set[int]) -> list[Line]:
@@ -84,10 +84,6 @@ def _from(program: Program, sources: Sequence[int]) -> Program:
             steps.append(step._replace(active_ins=ins))
             reached |= {step.outs[j] for j in step.active_outs}
     return Program(tuple(steps), tuple([x if x in reached else None for x in program.targets]), tuple(sources))
-
-
-def _is_there(x: Value | None) -> bool:
-    return x is not None
 
 
 def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
@@ -232,7 +228,8 @@ class _Derivative:
             if given:
                 cotangents = self._ends()
             else:
-                cotangents = [layout.parsed(_ones(x)) for x in self.ends]
+                ones = (f"jnp.ones({tuple(x.shape)}, jnp.{x.dtype.name})" for x in self.ends)
+                cotangents = list(map(layout.parsed, ones))
             expression = _fill(
                 "jax.vjp({}, " + _holes(self.arguments) + ")[1]({})",
                 [self._of(), *self.arguments, _one_or_tuple(cotangents)],
@@ -303,45 +300,35 @@ class _Derivative:
         key, total = new_key(), new_key()
         self.writer.names.likes[key] = self.function.parameters[0]
         self.writer.names.wishes[total] = "example"
-        text = self._of_an_example()
-        form = "jax.vmap(jax.jacrev({}))({})" if text else f"jnp.moveaxis(jax.jacrev({{}})({{}}), {rank}, 0)"
-        text = (text or "jnp.sum({}({}), axis=0)").format(self.of, key)
-        function = Function([key], [], layout.parsed(text))
-        if not self.function.statements and not self.function.defined:
-            function = self._composed(function)
+        example = self._of_an_example()
+        form = "jax.vmap(jax.jacrev({}))({})" if example else f"jnp.moveaxis(jax.jacrev({{}})({{}}), {rank}, 0)"
+        argument, result = example or ("{}", "jnp.sum({}, axis=0)")
+        given = layout.parsed(argument.format(key))
+        if self.function.statements or self.function.defined:
+            called = _fill("{}({})", [self._of(), given])
+        else:
+            called = layout.replaced(self.function.result, {self.function.parameters[0]: given})
+        function = Function([key], [], _fill(result, [called]))
         expression = _fill(form, [ast.Name(total, ast.Load()), self.arguments[0]])
         return [*value, Statement([total], function=function), Statement([*self._outs()], expression)]
 
-    def _of_an_example(self) -> str | None:
-        """How the function is called for one example of a batch, where that gives what it gives for the batch: at what was
-        recorded, and at others."""
+    def _of_an_example(self) -> tuple[str, str] | None:
+        """What the function is given of one example of a batch, and what is taken of its result, where that gives what it gives
+        for the batch: at what was recorded, and at others."""
         x, wanted = self.given[0], self.line.outputs[0]
         rng = np.random.default_rng(0)
         try:
             of = self.writer.runnable(self.function, self.scope)
             others = [x[::-1] * rng.uniform(0.5, 1.5, x.shape).astype(x.dtype) for _ in range(2)]
-            for text in ("{}({})", "{}({}[None])[0]"):
-                one = eval(f"lambda x: {text.format('of', 'x')}", {"of": of})
+            for argument, result in (("{}", "{}"), ("{}[None]", "{}[0]")):
+                one = eval(f"lambda x: {result.format(f'of({argument})').format('x')}", {"of": of})
                 with contextlib.suppress(Exception):  # what it does has no meaning for one example
                     same = all(_is_close(jax.vmap(one)(y), of(y)) for y in (x, *others))
                     if same and _is_close(jax.vmap(jax.jacrev(one))(x), wanted):
-                        return text
+                        return argument, result
         except Exception:  # traced values, or no code
             pass
         return None
-
-    def _composed(self, outer: Function) -> Function:
-        """`outer`, which calls the function that is differentiated, with the result of that in the place of the call."""
-
-        class Composing(ast.NodeTransformer):
-            def visit_Call(_, node: ast.Call) -> ast.expr:  # noqa: N805
-                if getattr(node.func, "id", None) == self.of:
-                    return layout.replaced(self.function.result, {self.function.parameters[0]: node.args[0]})
-                found: Any = ast.NodeTransformer.generic_visit(_, node)
-                return found
-
-        result: ast.expr = Composing().visit(outer.result)
-        return Function(outer.parameters, [], result)
 
     # -- parts
 
@@ -415,10 +402,6 @@ class _Derivative:
 
 def _is_close(x: Any, y: Any) -> bool:
     return x.shape == y.shape and x.dtype == y.dtype and bool(jnp.allclose(x, y, rtol=1e-4, atol=1e-6, equal_nan=True))
-
-
-def _ones(x: Any) -> str:
-    return f"jnp.ones({tuple(x.shape)}, jnp.{x.dtype.name})"
 
 
 def _sum(parts: Sequence[ast.expr], of: Sequence[Value], weights: ast.expr | None) -> ast.expr:

@@ -40,6 +40,16 @@ class _Renaming(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self.expressions.get(node.id, node)
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        match node:
+            case ast.Subscript(
+                value=ast.Subscript(value=x, slice=ast.Slice(lower=ast.Constant() as i, step=None)),
+                slice=ast.Constant(value=0),
+            ):
+                return ast.Subscript(x, i, ast.Load())  # x[3:][0]
+        return node
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         args = []
         for arg in node.args.args:
@@ -123,7 +133,8 @@ def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
             parts = [("", element) for element in elts]
             opening, closing = ("[", "]") if isinstance(node, ast.List) else ("(", ")")
         case ast.Dict(keys=keys, values=values) if values:
-            parts = [(f"{text_of(k)}: ", value) for k, value in zip(keys, values, strict=True) if k is not None]
+            heads = ["**" if key is None else f"{text_of(key)}: " for key in keys]
+            parts = list(zip(heads, values, strict=True))
             opening, closing = "{", "}"
         case ast.BinOp() | ast.Compare() if not tail.startswith(")"):
             return [f"{indent}{head}(", *_operands(inner, node), f"{indent}){tail}"]

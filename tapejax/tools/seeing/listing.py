@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 import dis
-import functools
 import html
 import itertools
 import re
@@ -22,7 +21,7 @@ import jax
 import numpy as np
 
 from ...jaxprs import contents
-from ...jaxprs.cache import on_clear
+from ...jaxprs.cache import memoised
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...places import Line, Place, line_of, serves
@@ -230,7 +229,8 @@ def _is_scalar(x: Array) -> bool:
 
 def watched_as(mark: Mark) -> str | None:
     """The name in ``tape.watch(x)`` that a mark notes, where the argument is no more than a name."""
-    return None if mark.where is None else bytecode(mark.where[0]).arguments.get(mark.where[1])
+    names = () if mark.where is None else bytecode(mark.where[0]).operands.get(mark.where[1], ())
+    return names[0] if len(names) == 1 else None
 
 
 def _stored(entries: Sequence[Entry]) -> dict[int, str]:
@@ -264,25 +264,21 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
 
 
 class Bytecode(NamedTuple):
-    """What the instructions of a code object say: the name under which the result of each is stored right away, the name
-    that is the only argument of each call, the names that loops bind; the names of the operands of each, in their order, None
-    where that is no name; and where loops begin and end."""
+    """What the instructions of a code object say: the name under which the result of each is stored right away, the names that
+    loops bind; the names of the operands of each, in their order, None where that is no name; where loops begin and end."""
 
     stores: dict[int, str]
-    arguments: dict[int, str]
     loops: set[str]
     operands: dict[int, tuple[str | None, ...]]
     rounds: list[tuple[int, int]]
 
 
-@functools.lru_cache(256)
+@memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, {}, set(), {}, [])
+    facts = Bytecode({}, set(), {}, [])
     binding, before, start = False, 0, 0
     operands: list[str | None] = []  # loaded just before
     taking: tuple[str | None, ...] = ()
-    loaded: str | None = None
-    called: str | None = None
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
@@ -290,9 +286,6 @@ def bytecode(code: CodeType) -> Bytecode:
         if binding and opname.startswith("STORE_"):
             facts.loops.update(filter(None, names))
         # while a call runs, 3.11 points behind its instruction
-        if called is not None:
-            facts.arguments.update(dict.fromkeys(range(start, step.offset), called))
-            called = None
         if taking:
             facts.operands.update(dict.fromkeys(range(start, step.offset), taking))
             taking = ()
@@ -309,17 +302,12 @@ def bytecode(code: CodeType) -> Bytecode:
             operands += names if opname.startswith(_LOADS) else [None]
         elif opname not in ("PRECALL", "CACHE", "PUSH_NULL", "RESUME"):
             operands = []
-        if opname == "CALL":
-            called, start, loaded = loaded if step.arg == 1 else None, step.offset, None
-        elif opname != "PRECALL":
-            loaded = step.argval if opname.startswith(_LOADS) and isinstance(step.argval, str) else None
         if opname.startswith(_STORES) and not names[0].startswith("_"):
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
         before = before if opname == "COPY" else step.offset  # of ``a = b = f(x)`` or ``(a := f(x))``
     return facts
 
 
-on_clear(bytecode.cache_clear)
 _LOADS, _STORES = (tuple(f"{do}_{of}" for of in ("FAST", "NAME", "GLOBAL", "DEREF")) for do in ("LOAD", "STORE"))
 
 

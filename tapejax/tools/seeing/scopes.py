@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,19 +38,8 @@ def keys_of(expression: ast.expr) -> Counter[Key]:
     return Counter(n.id for n in nodes if isinstance(n, ast.Name) and is_key(n.id) and n.id not in bound)
 
 
-def in_order(statements: Sequence[Statement], result: ast.expr) -> Iterator[Key]:
-    """The keys in statements and a result, as they are read."""
-    for s in statements:
-        if s.function is not None:
-            yield from in_order(s.function.statements, s.function.result)
-        else:
-            assert s.expression is not None
-            yield from re.findall(rf"{_MARK}\d+", ast.unparse(s.expression))
-    yield from re.findall(rf"{_MARK}\d+", ast.unparse(result))
-
-
-def called(function: Function) -> Iterator[Key]:
-    """The keys in the places of functions that are called, in the order in which they run."""
+def names_used(function: Function) -> Iterator[Key]:
+    """The names and keys in a function, in the order in which they are read when it runs."""
 
     def calls(node: ast.AST | None) -> Iterator[Key]:
         for child in () if node is None else ast.iter_child_nodes(node):
@@ -63,7 +51,7 @@ def called(function: Function) -> Iterator[Key]:
             yield node.id
 
     for s in function.statements:
-        yield from called(s.function) if s.function is not None else calls(s.expression)
+        yield from names_used(s.function) if s.function is not None else calls(s.expression)
     yield from calls(function.result)
 
 
@@ -75,8 +63,7 @@ class Statement:
     expression: ast.expr | None = None
     function: Function | None = None
     effects: bool = False
-    unpacks: bool = False  # whether it takes its one result out of a tuple
-    pattern: str = ""  # how several results are taken apart: "{0}, ({1}, {2})"
+    pattern: str = ""  # how results are taken apart: "{0}, ({1}, {2})"
     origins: tuple[Line, ...] = ()  # the recorded lines that it came of
 
     def keys(self) -> Counter[Key]:
@@ -192,7 +179,7 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
         else:
             expression = s.expression
         (out,) = s.outs if len(s.outs) == 1 else (None,)
-        kept = s.effects or s.unpacks or s.function is None and (not values or out in names.wishes)
+        kept = s.effects or s.pattern or s.function is None and (not values or out in names.wishes)
         if s.function is not None and not any(
             out in keys for keys in (*(t.keys() for t in todo), keys_of(function.result))
         ):
@@ -343,7 +330,7 @@ def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], 
         return
     assert s.expression is not None
     outs = ["_" if out is None else names.given[out] for out in s.outs]
-    head = f"({outs[0]},)" if s.unpacks else s.pattern.format(*outs) if s.pattern else ", ".join(outs)
+    head = s.pattern.format(*outs) if s.pattern else ", ".join(outs)
     expression = layout.replaced(s.expression, found)
     text = layout.statement(f"{head} = " if outs else "", expression, indent)
     if len(text[0]) > WIDTH and len(outs) > 1 and not s.pattern:

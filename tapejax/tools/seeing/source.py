@@ -220,24 +220,20 @@ class _Scope:
     """Names that are taken, and how to get new ones."""
 
     def __init__(self, taken: Set[str]) -> None:
-        self._taken = _RESERVED | taken | {"f"}
+        self.taken = _RESERVED | taken | {"f"}
 
     def new(self, wish: str) -> str:
         """`wish` as an identifier of its own."""
-        name = unused(identifier(wish), self._taken)
-        self._taken.add(name)
+        name = unused(identifier(wish), self.taken)
+        self.taken.add(name)
         return name
-
-    def reserve(self, names: Set[str]) -> None:
-        """Has no function or constant called so."""
-        self._taken |= names
 
     def letters(self) -> Iterator[str]:
         """a, b, ... z, aa, ab, ..., but for names that mean something, and the l that looks like a 1."""
         alphabet = "abcdefghijkmnopqrstuvwxyz"
         for length in itertools.count(1):
             for letters in itertools.product(alphabet, repeat=length):
-                if (name := "".join(letters)) not in self._taken:
+                if (name := "".join(letters)) not in self.taken:
                     yield name
 
 
@@ -362,7 +358,7 @@ class Module:
 
     def _write(self, parts: Recorded, name: str) -> str:
         program, values, writer = parts.program, parts.values, self.writer
-        self.scope.reserve({each.name for each in parts.arguments})
+        self.scope.taken |= {each.name for each in parts.arguments}
         writer.read(parts.entries, self.flat)
         lines = writer.lines(program, values)
         writer.called = parts.names
@@ -422,7 +418,9 @@ class Module:
             if flat:
                 expression = ast.Name(first, ast.Load())
                 outs = [key for key in keys if key is not None]
-                statements.append(scopes.Statement([*outs], expression, effects=True, unpacks=len(outs) == 1))
+                statements.append(
+                    scopes.Statement([*outs], expression, effects=True, pattern="({},)" * (len(outs) == 1))
+                )
                 texts = []
         for key, text, path in zip(keys, texts, paths, strict=False):
             if key is not None and not single:
@@ -557,9 +555,11 @@ class Code:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
         key = canonical.key(closed), wish
         if key not in self._helper_of:
-            name = self.scope.new(wish)
-            self.helpers.append(self._function(closed, name))
-            self._helper_of[key] = name
+            text = self._function(closed, "f")
+            if (text, wish) not in self._helper_of:  # of other shapes it may be the same
+                name = self._helper_of[text, wish] = self.scope.new(wish)
+                self.helpers.append(text.replace("def f(", f"def {name}(", 1))
+            self._helper_of[key] = self._helper_of[text, wish]
         return self._helper_of[key]
 
     def with_rule(
@@ -606,7 +606,7 @@ class Code:
             outs = [scopes.new_key() if v in given else None for v in eqn.outvars]
             known.update({v: out for v, out in zip(eqn.outvars, outs, strict=True) if out is not None})
             statements.append(
-                scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), text.startswith("(*"))
+                scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), "({},)" * text.startswith("(*"))
             )
         result = layout.parsed(_one_or_tuple([self._atom(v, known, result=True) for v in jaxpr.outvars]))
         function = scopes.Function(parameters, statements, result)
@@ -735,13 +735,6 @@ def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
     if eqn.params["policy"] is not None:
         return None
     return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')})({', '.join(args)})"
-
-
-def _called(function: str) -> Callable:
-    def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
-        return f"{function}({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})"
-
-    return rule
 
 
 # the programs of a rule, and what writes the code of a function with it, of its name and its definition
@@ -880,7 +873,7 @@ _STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = 
     "custom_jvp_call": _with_rule(_custom_jvp),
     "custom_vjp_call": _with_rule(_custom_vjp),
     # to where its argument is: code that is pasted elsewhere has other devices
-    "device_put": _called("jax.device_put"),
-    "random_unwrap": _called("jax.random.key_data"),
+    "device_put": lambda _, eqn, args: f"jax.device_put({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})",
+    "random_unwrap": lambda _, eqn, args: f"jax.random.key_data({args[0]})",
     "random_wrap": lambda _, eqn, args: f"jax.random.wrap_key_data({args[0]}, impl={eqn.params['impl'].name!r})",
 }

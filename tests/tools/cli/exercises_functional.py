@@ -23,7 +23,7 @@ RULES = "sine cosine rectify step"
 TOLD: dict[str, dict[str, str]] = {
     "by-hand": {
         "by_hand = [6.909, 5.168, 4.0]": "this is y, the primal",
-        "by_hand = [4.584, 5.168, 4.0]": "This is for ȧ = ḃ = 1",
+        "by_hand = [4.584, 5.168, 4.0]": "This is for 1 and 1",
         "by_hand = [23.0, 5.168, 4.0]": "two paths",
         "by_hand = [22.584, 2.584, 2.0]": "you forgot upstream",
         "by_hand = [22.584, 4.0, 5.168]": "in the other order",
@@ -81,7 +81,7 @@ def push(tag, rule, *inputs):  # dual numbers without tags
             ("y.tangent if has(y, tag)", "y.tangent if isinstance(y, Dual)", "a result with another tag is a constant"),
             ("y.value if has(y, tag) else y", "y", "a box came out"),
             ("each(results, lambda y: y.tangent if has(y, tag) else 0.0)", "results.tangent", "use each"),
-            ("y.tangent if has(y, tag) else 0.0", "y.tangent", "is no box"),
+            ("y.tangent if has(y, tag) else 0.0", "y.tangent", "is not a box"),
             ("    results = f", "    f(*primals)\n    results = f", "one run of f is enough"),
         ),
         """
@@ -193,7 +193,7 @@ def transpose(linear):  # a function, not a program
             "vjp grad",
             ("evaluate(backward, *cotangents)", "evaluate(backward, *[1.0] * len(cotangents))", "you forgot upstream"),
             ("evaluate(backward, *cotangents)", "list(primals)", "the primals"),
-            ("backward = transpose(linear)", "backward = linear", "raised ValueError"),
+            ("backward = transpose(linear)", "backward = linear", "is it transposed?"),
             ("return value, lambda", "return lambda", "two things, the value and a function"),
             ("[1](1.0)[0]", "[1](1.0)", "one number, for the first argument"),
             ("vjp(f, *primals)[1](1.0)[0]", "vjp(f, *primals)[0]", "you returned the primal"),

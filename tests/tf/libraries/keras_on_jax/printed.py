@@ -53,13 +53,13 @@ def dense_2(params, inputs):
     return inputs @ params["kernel"] + params["bias"]
 
 
-def model(params, inputs):
+def inner(params, inputs):
     t0 = dense(params["body"], inputs)
     return (dense_2(params["right"], t0), dense_2(params["left"], t0))
 
 
 def f(params):
-    right, left = model(params, c0)
+    right, left = inner(params, c0)
     loss = jnp.mean((left - right) ** 2)
     return loss
 """
@@ -100,3 +100,21 @@ def f(params):
     return loss
 """
     check(tape, loss, model.trainable_variables, text)
+
+
+def test_a_model_has_the_name_that_the_program_has_for_it_and_no_constants_as_parameters():
+    keras.utils.set_random_seed(0)
+    forecaster = keras.Sequential([keras.Input((3, 2)), layers.LSTM(4, name="cell"), layers.Dense(1, name="last")])
+    x = tf.constant(draw(5, 3, 2))
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_mean(forecaster(x, training=True) ** 2)
+    function = tape.as_function(loss, forecaster.trainable_variables)
+    assert (
+        'def forecaster(params, c):\n    return dense(params["last"], rnn(params["cell"]["lstm_cell"], c))'
+        in function.code
+    )
+    assert "[jnp.zeros((5, 4), jnp.float32), jnp.zeros((5, 4), jnp.float32)]" in function.code
+    space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(compile(function.code, "<printed>", "exec"), space)
+    params = function.tree([jnp.asarray(v) for v in forecaster.trainable_variables])
+    np.testing.assert_allclose(space["f"](params), loss, rtol=1e-5)
