@@ -36,13 +36,6 @@ def is_deleted(x: Value) -> bool:
     return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
 
 
-def is_elsewhere(x: Value) -> bool:
-    """Whether a part of `x` is on another process's devices, so that this one does not know its numbers."""
-    return (
-        isinstance(x, jax.Array) and not isinstance(x, Tracer) and not (x.is_fully_addressable or x.is_fully_replicated)
-    )
-
-
 new_tuple = tuple.__new__  # three times as fast as a NamedTuple's own constructor, which is Python
 
 

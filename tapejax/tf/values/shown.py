@@ -10,7 +10,7 @@ import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...tape.recording import is_elsewhere, type_of
+from ...tape.recording import type_of
 from .types import Array, Number
 
 
@@ -23,6 +23,13 @@ def number_text(x: Number | np.ndarray) -> str:
     if isinstance(item, float) and np.isfinite(item):
         return f"{item:.1f}" if item == int(item) and abs(item) < 1e6 else f"{item:.6g}"
     return str(item)
+
+
+def is_elsewhere(x: Value) -> bool:
+    """Whether a part of `x` is on another process's devices, so that this one does not know its numbers."""
+    if not isinstance(x, jax.Array) or isinstance(x, Tracer):
+        return False
+    return not (x.is_fully_addressable or x.is_fully_replicated)
 
 
 def value_text(x: Value, indent: int = 0) -> str:

@@ -23,13 +23,13 @@ from ...jaxprs.fence import ConcreteArray, Tracer, current_trace, made_at, refus
 from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation, runner
 from ...tape.operation import Op, op_of
-from ...tape.recording import is_elsewhere
 from ...tape.sweep import placed
 from . import buffers, reading, replicas
 from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
 from .names import scoped
+from .shown import is_elsewhere
 from .types import Array, DTypeLike, Ignored, Index, Nest, Number, ShapeLike, TensorLike
 
 # What a Python number becomes where nothing else decides. Exact types: np.float64 is a subclass of float.

@@ -10,11 +10,11 @@ import numpy as np
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...tape.gradient_tape import GradientTape
-from ...tape.recording import Entry, is_elsewhere
+from ...tape.recording import Entry
 from ...tape.slicing import Relevant
 from ...tape.structures import Leaf
 from ...tf.values.errors import NonFiniteError
-from ...tf.values.shown import number_text, value_text
+from ...tf.values.shown import is_elsewhere, number_text, value_text
 from .graph_evidence import BREAKS, Graph
 from .listing import name_of
 from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason

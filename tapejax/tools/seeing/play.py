@@ -23,10 +23,10 @@ from ...jaxprs.types import Value
 from ...places import Line
 from ...tape import active, operation
 from ...tape.pullback import PullbackOp
-from ...tape.recording import Entry, is_deleted, is_elsewhere, type_of
+from ...tape.recording import Entry, is_deleted, type_of
 from ...tape.slicing import Step
 from ...tape.sweep import add_cotangents
-from ...tf.values.shown import CELLS, value_text
+from ...tf.values.shown import CELLS, is_elsewhere, value_text
 from ...tf.values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened

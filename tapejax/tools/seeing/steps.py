@@ -25,11 +25,11 @@ from ...tape import sweep as derivatives
 from ...tape.gradient_tape import GradientTape
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query
-from ...tape.recording import Entry, is_elsewhere, type_of
+from ...tape.recording import Entry, type_of
 from ...tape.slicing import Step
 from ...tape.structures import conjugate, sources_of, targets_of
 from ...tf.values.errors import NonFiniteError
-from ...tf.values.shown import bold, faint, page, small_html, table_html, value_text
+from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, table_html, value_text
 from ...tf.values.types import Array, Nest
 from . import listing
 from .listing import Names

@@ -11,8 +11,8 @@ import numpy as np
 from jax.experimental.multihost_utils import process_allgather
 
 from ...tape.gradient_tape import GradientTape
-from ...tape.recording import is_elsewhere, type_of
-from ...tf.values.shown import ORANGE, RED, bold, faint, page, table_html
+from ...tape.recording import type_of
+from ...tf.values.shown import ORANGE, RED, bold, faint, is_elsewhere, page, table_html
 from ...tf.values.structures import leaf_of
 from ...tf.values.types import Array, Nest
 from .listing import Variables, shortened
