@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+import types
 from pathlib import Path
 
 import jax
@@ -120,7 +121,7 @@ def cheap(request, monkeypatch):
         from tapejax.execution import shadow, trial
 
         monkeypatch.setattr(trial, "interpreter", trial._refused)
-        monkeypatch.setattr(trial, "compare", shadow._compare_runs)
+        monkeypatch.setattr(trial, "cache", types.SimpleNamespace(shadow=shadow.Comparing()))  # of runs alone
 
 
 @pytest.fixture
@@ -129,10 +130,10 @@ def no_shadow():
     from tapejax.execution import shadow
     from tapejax.jaxprs import cache
 
-    before = cache.shadowing
+    before = cache.shadow
     shadow.switch(False)
     yield
-    shadow.switch(before)
+    cache.shadow = before
 
 
 def pytest_sessionfinish(session):

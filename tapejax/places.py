@@ -125,11 +125,10 @@ def _line(file: str, code: Any, instruction: int) -> Line:
     return Line(file, number, linecache.getline(file, number).strip(), code.co_name)
 
 
-def forget_lines() -> None:
+def forget_files() -> None:
     """Forgets the lines that were looked up, and whose code the files are."""
-    _line.cache_clear()
-    serves.cache_clear()
-    _whose.cache_clear()
+    for kept in (_line, serves, _whose, _installed_in):
+        kept.cache_clear()
 
 
 # ---- whose code a file is ----------------------------------------------------------------------------------------------

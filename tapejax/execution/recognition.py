@@ -75,9 +75,8 @@ class _Shared(NamedTuple):
     first: bool
 
 
-_shared: weakref.WeakKeyDictionary[JaxProgram, _Shared] = weakref.WeakKeyDictionary()
+_shared: weakref.WeakKeyDictionary[JaxProgram, _Shared] = cache.by_object()
 _likes: Cache[bool] = Cache(CACHED_OPS)
-cache.on_clear(_shared.clear)
 
 
 def _is_first(name: str, jaxpr: JaxProgram) -> bool:
@@ -153,7 +152,7 @@ def _make_program_op(primitive: Primitive, params: Params, args: Values) -> Prog
         for position, x in (enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)])
         if isinstance(x, JAXPR_TYPES)
     ]
-    if kept and not cache.shadowing:
+    if kept and cache.shadow is None:
         held = {name for name, _, _ in programs}
         params = {name: x for name, x in params.items() if name not in held}
     entry = ProgramOp(op, arrays.values(), params, programs)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import jit
 
 from ..jaxprs import derivatives
-from ..jaxprs.cache import Cache
+from ..jaxprs.cache import Cache, by_object
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.contents import jaxprs_in, tells_zeros
 from ..jaxprs.dependence import Links, has_tangent, type_has_tangent
@@ -187,7 +187,7 @@ def _reached_in(recording: Recording) -> set[int]:
 
 
 # how many entries of a recording were looked at, and what `_reached_in` found among them
-_reached_ids: weakref.WeakKeyDictionary[Recording, tuple[int, set[int]]] = weakref.WeakKeyDictionary()
+_reached_ids: weakref.WeakKeyDictionary[Recording, tuple[int, set[int]]] = by_object()
 
 
 def is_large(op: Op, program: JaxProgram) -> bool:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 import jax
 import numpy as np
 from jax import jit
 
-from ..execution import trial
 from ..execution.residuals import KeepingOp
 from ..execution.schedule import Sightings
 from ..jaxprs import cache
-from ..jaxprs.cache import Cache, Once
+from ..jaxprs.cache import Once
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import ClosedJaxpr, ConcreteArray, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.types import Function, JaxProgram, Value, Values
@@ -40,23 +39,24 @@ class _Comparing(threading.local):
 
 
 _comparing = _Comparing()
-_plain_get = Cache.get
+
+
+class Comparing(cache.Shadow):
+    """Raises ShadowError where the two differ."""
+
+    def kept(self, key: Hashable, kept: Any, make: Function, args: tuple[Any, ...]) -> Any:
+        if _comparing.now:  # what a comparison looks up itself is not compared again
+            return kept
+        fresh = make(*args)
+        return compare(kept, fresh.value if isinstance(fresh, Once) else fresh, key)
+
+    def ran(self, fn: Function, compiled: Function, args: Values, results: Any) -> None:
+        _compare_runs(fn, compiled, args, results)
 
 
 def switch(on: bool) -> None:
     """Turns shadow mode on or off, for the whole process. Off it costs nothing."""
-    cache.shadowing = on
-    Cache.get = _get if on else _plain_get  # type: ignore[method-assign]
-    trial.compare = _compare_runs if on else None
-
-
-def _get(self: Cache[Any], key: Hashable, make: Callable[..., Any], *args: Any) -> Any:
-    """`Cache.get` in shadow mode."""
-    kept = self.peek(key)
-    if kept is None or _comparing.now:  # what a comparison looks up itself is not compared again
-        return _plain_get(self, key, make, *args)
-    fresh = make(*args)
-    return compare(kept, fresh.value if isinstance(fresh, Once) else fresh, key)
+    cache.shadow = Comparing() if on else None
 
 
 def _require(same: bool, name: str, what: str) -> None:

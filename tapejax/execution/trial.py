@@ -23,7 +23,7 @@ import jax
 import numpy as np
 from jax import jit  # the real one, though a user may replace `jax.jit`
 
-from ..jaxprs import contents
+from ..jaxprs import cache, contents
 from ..jaxprs.cache import Cache, Once, on_clear
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import (
@@ -100,8 +100,6 @@ def _refused(program: JaxProgram, most_numbers: float) -> Function:
 # evaluate, or whose values are more numbers than the second argument; the function raises it for inputs of that kind.
 # `tapejax.execution.host` registers itself here.
 interpreter: Callable[[JaxProgram, float], Function] = _refused
-# Given a function, its compiled program, arguments, and what another way of running it gave: `shadow`'s.
-compare: Callable[[Function, Function, Values, Any], None] | None = None
 
 
 class Plan:
@@ -158,8 +156,8 @@ class Trial:
         if plan.left < 0:
             plan.run, plan.cost, plan.left = self._run_compiled, 0.0, 0.0
         outputs = plan.run(args)
-        if compare is not None and plan.cost:
-            compare(self._fn, self._jitted, args, outputs)
+        if cache.shadow is not None and plan.cost:
+            cache.shadow.ran(self._fn, self._jitted, args, outputs)
         return outputs
 
     def _run_compiled(self, args: Values) -> Any:
@@ -289,8 +287,7 @@ def _plain() -> bool:
 NUMBERS = frozenset((float, int, bool))
 _bits = struct.Struct("<d").pack
 _arrays: Cache[Any] = Cache(1024)
-_seen: dict[Any, int] = {}
-on_clear(_seen.clear)
+_seen: dict[Any, int] = cache.table()
 
 
 def as_arrays(args: Values) -> list[Any] | None:
@@ -333,4 +330,4 @@ def _with_errors(fn: Function, args: Values, handling: dict[str, Any]) -> Any:
         return fn(*args)
 
 
-_backend = functools.cache(jax.default_backend)  # the first call decides it for the process
+_backend = cache.memoised(1)(jax.default_backend)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from . import canonical
-from .cache import on_clear
+from .cache import by_object
 from .canonical import JAXPR_TYPES
 from .canonical import open_jaxpr as open_jaxpr  # used with the rest of this module
 from .fence import HOST_EFFECTS, PRINTING_EFFECTS, REF_EFFECTS, UNSPECIFIED, HighPrimitive, Literal, Ref, has_lowering
@@ -162,8 +162,7 @@ def scan_counts(params: Params) -> tuple[int, int]:
 # ---- the arrays that it closes over ---------------------------------------------------------------------------------
 
 
-_constants: weakref.WeakKeyDictionary[JaxProgram, dict[int, Value]] = weakref.WeakKeyDictionary()
-on_clear(_constants.clear)
+_constants: weakref.WeakKeyDictionary[JaxProgram, dict[int, Value]] = by_object()
 
 
 def constants(jaxpr: JaxProgram) -> dict[int, Value]:

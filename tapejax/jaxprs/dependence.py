@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from . import contents
+from .cache import memoised
 from .canonical import open_jaxpr
 from .derivatives import restricted
 from .fence import ConcreteArray, Literal, Ref, RefType, jaxpr_as_fun, tangent_dtype, user_type
@@ -47,7 +48,7 @@ def type_has_tangent(kind: Any) -> bool:
     return not hasattr(kind, "dtype") or _tangent_dtype(kind.dtype) != jax.dtypes.float0
 
 
-_tangent_dtype = functools.cache(tangent_dtype)
+_tangent_dtype = memoised(64)(tangent_dtype)
 
 
 def is_key(kind: Any) -> bool:

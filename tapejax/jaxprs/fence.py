@@ -32,6 +32,7 @@ from jax._src import (
 from jax._src.interpreters import ad, batching, mlir, partial_eval, pxla
 from jax._src.state import types as state_types
 
+from . import cache
 from .types import Function, TraceLike, Value
 
 Jaxpr: Any = core.Jaxpr
@@ -169,7 +170,7 @@ def key_numbers(keys: Value) -> Any:
     return np.asarray(keys._base_array)
 
 
-@functools.cache
+@cache.memoised(1)
 def _default_placement() -> tuple[Any, Any]:
     device = jax.local_devices()[0]
     return jax.sharding.SingleDeviceSharding(device), device

@@ -32,13 +32,12 @@ def lift(primitive: Primitive, params: Params, args: Values, arrays: dict[int, V
     return jax.make_jaxpr(bind)(list(arrays.values()), list(args))
 
 
-_lifted: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
-cache.on_clear(_lifted.clear)
+_lifted: weakref.WeakKeyDictionary[JaxProgram, Any] = cache.by_object()
 
 
 def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
     """`jaxpr` as a closed jaxpr whose first inputs stand for `arrays`, which are its `constants`."""
-    if (lifted := _lifted.get(jaxpr)) is None or cache.shadowing:
+    if (lifted := _lifted.get(jaxpr)) is None or cache.shadow is not None:
 
         def evaluate(new: Sequence[Any], args: Values) -> list[Any]:
             return _evaluate(jaxpr, args, dict(zip(arrays, new, strict=True)))

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import jax
 
-from ..jaxprs.cache import on_clear
 from ..jaxprs.fence import ConcreteArray, Tracer
 from ..jaxprs.types import Value, Where
-from ..places import Line, Place, caller, forget_lines, line_of
+from ..places import Line, Place, caller, line_of
 
 if TYPE_CHECKING:
     from .operation import Op
@@ -37,7 +36,6 @@ def is_deleted(x: Value) -> bool:
     return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
 
 
-on_clear(forget_lines)
 new_tuple = tuple.__new__  # three times as fast as a NamedTuple's own constructor, which is Python
 
 

@@ -51,7 +51,7 @@ BESIDE = {
 
 @pytest.fixture
 def by_cheap_passes(monkeypatch):
-    if cache.shadowing:
+    if cache.shadow is not None:
         pytest.skip("shadow mode compares with what the tests' own options of XLA compile, which are cheap as well")
     monkeypatch.setattr(trials, "interpreter", trials._refused)
 

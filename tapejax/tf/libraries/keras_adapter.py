@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.cache import on_clear
+from ...jaxprs.cache import by_object
 from ...jaxprs.canonical import Identity, exact
 from ...jaxprs.fence import Tracer, current_trace, trace_context
 from ...places import levels_to_user
@@ -423,7 +423,7 @@ def _by_two_sizes(infer: Callable, kind: Any, args: tuple, kwargs: dict[str, Any
 
 
 # By the function, not by its code: equal code may stand in two modules.
-_spelled: weakref.WeakKeyDictionary[Callable, bool] = weakref.WeakKeyDictionary()
+_spelled: weakref.WeakKeyDictionary[Callable, bool] = by_object()
 
 
 def _written_for_tensorflow(function: Any) -> bool:
@@ -518,8 +518,7 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
 
 # An optimizer's update, as one program: Keras's own function, traced as `tapejax.function` traces a function. Its hundred or
 # so small operations would each cost a call from Python.
-_updates: weakref.WeakKeyDictionary[Optimizer, dict[tuple, _Update]] = weakref.WeakKeyDictionary()
-on_clear(_updates.clear)
+_updates: weakref.WeakKeyDictionary[Optimizer, dict[tuple, _Update]] = by_object()
 _SETTINGS = (int, float, bool, str, type(None))
 
 

@@ -14,6 +14,7 @@ import jax
 import jaxlib
 
 from ..._version import __version__
+from ...jaxprs.cache import memoised
 from .table import renamed
 
 _KINDS = {"cpu": "CPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
@@ -53,7 +54,7 @@ def _devices(kind: str) -> list[jax.Device]:
         return []
 
 
-@functools.cache
+@memoised(1)
 def _may_have_accelerators() -> bool:
     """Whether JAX could find other devices than CPUs. Calling JAX itself would initialise it, and fix the number of CPUs."""
     plugins = importlib.metadata.entry_points(group="jax_plugins")

@@ -59,12 +59,12 @@ def shadow_mode() -> Iterator[None]:
     6.0
     6.0
     """
-    before = cache.shadowing
-    shadow.switch(True)
+    before = cache.shadow
     try:
+        shadow.switch(True)
         yield
     finally:
-        shadow.switch(before)
+        cache.shadow = before
 
 
 def clear_caches() -> None:

@@ -9,7 +9,6 @@ asks for the next numbers whenever it runs. So no draw is ever baked into a prog
 from __future__ import annotations
 
 import contextlib
-import functools
 import operator
 import secrets
 import threading
@@ -21,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.cache import on_clear
+from ...jaxprs.cache import memoised
 from ...jaxprs.fence import Tracer, current_trace, under
 from ...jaxprs.types import Value
 from ...tape import active, operation
@@ -143,7 +142,7 @@ class State(Counter):
             return io_callback(ask, (number, number))
 
 
-@functools.lru_cache(256)
+@memoised(256)
 def _mixed(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0]) & _BITS
 
@@ -155,7 +154,6 @@ def _folded(seed: IntLike) -> int:
 
 
 _BITS = 0x7FFFFFFF
-on_clear(_mixed.cache_clear)
 
 
 class _Here(threading.local):

@@ -53,7 +53,7 @@ _HOST_DTYPES = {int: np.int32, float: np.float32, bool: np.bool_}
 _ARRAYS = (Tensor, Variable, jax.Array, np.ndarray, np.generic)
 
 
-@functools.cache
+@cache.memoised(64)
 def kind_of(dtype: np.dtype) -> str:
     """The letter of a dtype's kind. bfloat16 is a float here, unlike in NumPy."""
     for letter, parent in (
@@ -68,7 +68,7 @@ def kind_of(dtype: np.dtype) -> str:
     return "?"
 
 
-@functools.cache
+@cache.memoised(512)
 def is_of(dtype: np.dtype, kinds: str) -> bool:
     """Whether a dtype is one of `kinds`."""
     return kind_of(dtype) in kinds or any(dtype.name in _SOME.get(kind, ()) for kind in kinds)
@@ -365,12 +365,12 @@ def unary(
 
 def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any], argument: str) -> Callable[[Array], Nest]:
     """``fn(array, **static)`` as a function of one array, which must be of these `kinds`."""
-    ready: dict[Hashable, Op] = {}
+    ready: dict[Hashable, Op] = cache.table()
 
     def run_on(array: Array) -> Nest:
         dtype = array.aval.dtype if type(array) is ConcreteArray else None
         op = ready.get(dtype)
-        if op is None or cache.shadowing:
+        if op is None or cache.shadow is not None:
             if kinds != ANY:
                 require_kind(name, array, kinds, argument)
             op = _ready(ready, dtype, fn, static)
@@ -382,7 +382,7 @@ def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any], argumen
 def _ready(ready: dict[Hashable, Op], key: Hashable, fn: Callable, static: dict[str, Any]) -> Op:
     """The Op that runs `fn`. It is stored in `ready` under `key`, the types that need no further check."""
     op = op_of(fn, static)
-    if key is not None and not cache.shadowing:
+    if key is not None and cache.shadow is None:
         ready[key] = op
     return op
 
@@ -393,7 +393,7 @@ def binary(
     """A public function of two tensors of one dtype, which broadcast."""
     _show(name, fn)
 
-    ready: dict[Hashable, Op] = {}
+    ready: dict[Hashable, Op] = cache.table()
 
     def first(x: TensorLike, y: TensorLike) -> Tensor:
         a, b = agreeing(public.__name__, (x, y), kinds, arguments)
@@ -423,7 +423,7 @@ def by_types(ready: dict[Hashable, Op], first: Callable) -> Callable:
         of_a = a.aval.dtype if type(a) is ConcreteArray else type(a)
         of_b = b.aval.dtype if type(b) is ConcreteArray else type(b)
         op = ready.get((of_a, of_b))
-        return first(a, b) if op is None or cache.shadowing else compute(op, (a, b))
+        return first(a, b) if op is None or cache.shadow is not None else compute(op, (a, b))
 
     return public
 
@@ -443,13 +443,13 @@ def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Ca
         plain = type(array) is ConcreteArray and (axis is None or type(axis) is int) and type(keepdims) is bool
         key = (array.aval.dtype, len(array.aval.shape), axis, keepdims) if plain else None
         op = ready.get(key)
-        if op is None or cache.shadowing:
+        if op is None or cache.shadow is not None:
             require_kind(public.__name__, array, kinds, "input_tensor")
             static = {"axis": axes_of(axis, array.ndim), "keepdims": bool(keepdims)}
             op = _ready(ready, key, fn, static)
         return compute(op, (array,))
 
-    ready: dict[Hashable, Op] = {}
+    ready: dict[Hashable, Op] = cache.table()
     return named(public, name, doc + _takes(kinds))
 
 

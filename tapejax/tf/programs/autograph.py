@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...jaxprs.cache import on_clear
+from ...jaxprs import cache
 from ...places import serves
 from ..ops import array, control_flow, graph
 from ..values.tensor import is_array_like
@@ -104,7 +104,7 @@ def _branches(node: ast.AST) -> bool:
     return False
 
 
-@functools.lru_cache(1024)
+@cache.memoised(1024)
 def _facts(code: types.CodeType, file: str) -> _Facts | None:  # code of two files may be equal
     try:
         lines = linecache.getlines(file)[code.co_firstlineno - 1 :]  # inspect.getsource would search every module first
@@ -163,9 +163,7 @@ def _parts(value: Any, names: frozenset[str]) -> list:
 # ---- Converting -------------------------------------------------------------------------------------------------------
 
 _lock = threading.RLock()
-_factories: weakref.WeakKeyDictionary[types.CodeType, dict[str, Any]] = weakref.WeakKeyDictionary()
-on_clear(_factories.clear)
-on_clear(_facts.cache_clear)
+_factories: weakref.WeakKeyDictionary[types.CodeType, dict[str, Any]] = cache.by_object()
 
 
 def call(
@@ -234,7 +232,7 @@ def _artifact(function: Callable) -> Callable:
     return function
 
 
-@functools.cache
+@cache.memoised(1)
 def _transpiler() -> Any:
     """malt's transpiler with this package's operators. It is imported when the first function is rewritten."""
     from malt.converters import (

@@ -8,7 +8,6 @@ operators.
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
@@ -19,6 +18,7 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 
 from ...execution.trial import Trial, with_errors
+from ...jaxprs.cache import memoised
 from ...jaxprs.fence import ConcreteArray, Tracer, current_trace, made_at, refuse_type
 from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation, runner
@@ -544,14 +544,14 @@ def _wrapped(number: int, dtype: np.dtype) -> float | np.generic:
     return dtype.type((number - low) % (high - low + 1) + low)
 
 
-@functools.cache
+@memoised(64)
 def _limits(dtype: np.dtype) -> tuple[int, int]:
     """The integers that JAX takes as they are beside `dtype`."""
     limits = np.iinfo(dtype if jnp.issubdtype(dtype, np.integer) else np.int32)
     return int(limits.min), int(limits.max)
 
 
-@functools.cache
+@memoised(512)
 def _admits(dtype: np.dtype, kind: Hashable) -> bool:
     return as_dtype(dtype).admits(as_dtype(_SCALARS[kind]))  # type: ignore[index]
 

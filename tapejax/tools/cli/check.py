@@ -25,7 +25,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
-import functools
 import importlib.util
 import inspect
 import json
@@ -40,6 +39,7 @@ from typing import Any
 
 import tapejax
 
+from ...jaxprs.cache import memoised
 from ...tf.values.missing import MISSING, missing
 from ..seeing.tables import in_columns
 from . import imports, notebook
@@ -170,7 +170,7 @@ def _files_of(folder: str, names: Sequence[str]) -> Iterator[str]:
 _VALUE = "()"
 
 
-@functools.cache
+@memoised(4096)
 def _found(path: str) -> tuple[str, str | None, Any]:
     """Status, what to use instead, and tapejax's object, for ``tf.nn.relu``."""
     if path.startswith("tf.keras.") and path in MISSING:  # Keras has it
@@ -228,7 +228,7 @@ def _annotated(function: Any) -> Any:
         return None
 
 
-@functools.cache
+@memoised(4096)
 def _result(path: str) -> str | None:
     """The path of what a call of ``tf.data.Dataset.range`` gives: ``tf.data.Dataset()``; None where that is not known."""
     kind = _called(path)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 import dis
-import functools
 import html
 import itertools
 import re
@@ -22,7 +21,7 @@ import jax
 import numpy as np
 
 from ...jaxprs import contents
-from ...jaxprs.cache import on_clear
+from ...jaxprs.cache import memoised
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...places import Line, Place, line_of, serves
@@ -274,7 +273,7 @@ class Bytecode(NamedTuple):
     rounds: list[tuple[int, int]]
 
 
-@functools.lru_cache(256)
+@memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
     facts = Bytecode({}, set(), {}, [])
     binding, before, start = False, 0, 0
@@ -309,7 +308,6 @@ def bytecode(code: CodeType) -> Bytecode:
     return facts
 
 
-on_clear(bytecode.cache_clear)
 _LOADS, _STORES = (tuple(f"{do}_{of}" for of in ("FAST", "NAME", "GLOBAL", "DEREF")) for do in ("LOAD", "STORE"))
 
 
