@@ -36,11 +36,6 @@ def is_deleted(x: Value) -> bool:
     return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
 
 
-def is_elsewhere(x: Value) -> bool:
-    """Whether a part of `x` is with other processes only: its numbers cannot be read here."""
-    return type(x) is ConcreteArray and not (x.is_fully_addressable or x.is_fully_replicated)
-
-
 new_tuple = tuple.__new__  # three times as fast as a NamedTuple's own constructor, which is Python
 
 

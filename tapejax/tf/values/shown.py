@@ -10,7 +10,7 @@ import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...tape.recording import is_deleted, is_elsewhere, type_of
+from ...tape.recording import type_of
 from .types import Array, Number
 
 
@@ -25,17 +25,19 @@ def number_text(x: Number | np.ndarray) -> str:
     return str(item)
 
 
-def unreadable(x: Value) -> str:
-    """Why the numbers of `x` cannot be read here, else an empty text."""
-    if isinstance(x, Tracer):
-        return "traced by JAX"
-    return "deleted" if is_deleted(x) else "spread over processes" if is_elsewhere(x) else ""
+def is_elsewhere(x: Value) -> bool:
+    """Whether a part of `x` is on another process's devices, so that this one does not know its numbers."""
+    if not isinstance(x, jax.Array) or isinstance(x, Tracer):
+        return False
+    return not (x.is_fully_addressable or x.is_fully_replicated)
 
 
 def value_text(x: Value, indent: int = 0) -> str:
     """The value of a small array, the range of a larger one."""
-    if reason := unreadable(x):
-        return reason
+    if isinstance(x, Tracer):
+        return "traced by JAX"
+    if is_elsewhere(x):
+        return "a part of it is on other processes"
     array = np.asarray(x)
     if not array.size:
         return "no elements"
@@ -92,7 +94,7 @@ CELLS = 24
 
 def value_html(array: Array, name: str, text: str) -> str:
     """What a notebook shows for a value called `name`: a small matrix as a heat map, anything else as `text`."""
-    if unreadable(array) or not isinstance(array, jax.Array) or not _is_small_matrix(array):
+    if isinstance(array, Tracer) or not isinstance(array, jax.Array) or not _is_small_matrix(array):
         return f"<pre>{html.escape(text)}</pre>"
     matrix = np.asarray(array)
     return page(f"<div><b>{html.escape(name)}</b> {faint(type_of(array))}</div>" + heat_map(matrix))
@@ -100,7 +102,7 @@ def value_html(array: Array, name: str, text: str) -> str:
 
 def small_html(x: Array) -> str:
     """The value of a small vector or matrix as a heat map, of anything else in words."""
-    if not unreadable(x) and x.size <= SHOWN and x.ndim and _is_small_matrix(x):
+    if not isinstance(x, Tracer) and x.size <= SHOWN and x.ndim and _is_small_matrix(x):
         return heat_map(np.asarray(x))
     return f" = {html.escape(value_text(x))}"
 

@@ -10,11 +10,11 @@ import numpy as np
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...tape.gradient_tape import GradientTape
-from ...tape.recording import Entry, is_elsewhere
+from ...tape.recording import Entry
 from ...tape.slicing import Relevant
 from ...tape.structures import Leaf
 from ...tf.values.errors import NonFiniteError
-from ...tf.values.shown import number_text, value_text
+from ...tf.values.shown import is_elsewhere, number_text, value_text
 from .graph_evidence import BREAKS, Graph
 from .listing import name_of
 from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason
@@ -30,17 +30,18 @@ class GradientNumbers:
         self._walk = Backward(tape, *values, None, spaces)
         arrays = [leaf.array for leaf in (*ends, *starts)]
         self._ends = [leaf.array for leaf in ends]
-        self._known = not any(isinstance(x, Tracer) or is_elsewhere(x) for x in arrays)
+        self._known = not any(isinstance(x, Tracer) for x in arrays)
 
     @functools.cached_property
     def gradients(self) -> Sequence[np.ndarray | None]:
-        """NumPy arrays, or None each where nothing can be computed: under a trace, of values that were deleted since, by a
+        """NumPy arrays, or None each where nothing can be computed: under a trace, of values that were deleted since or are on
+        other processes, by a
         rule of the user's that raises."""
         try:
             arrays = self._walk.gradients if self._known else []
         except Exception:
             arrays = []
-        return [np.asarray(x) for x in arrays] or [None] * self._count
+        return [None if is_elsewhere(x) else np.asarray(x) for x in arrays] or [None] * self._count
 
     @functools.cached_property
     def _zeros(self) -> dict[int, tuple[bool, set[int]]]:
@@ -84,9 +85,8 @@ def _wide(x: np.ndarray) -> np.ndarray:
 
 def _flat_kind(entry: Entry) -> str:
     """The name in `FLAT` of what an operation is that passes nothing on."""
-    name, output = name_of(entry), entry.outputs[0]
-    one_class = name == "softmax" and not is_elsewhere(output) and (np.asarray(output) == 1).all()
-    return "one_class" if one_class else name
+    name = name_of(entry)
+    return "one_class" if name == "softmax" and (np.asarray(entry.outputs[0]) == 1).all() else name
 
 
 def _line_of_values(x: Value) -> str:

@@ -33,7 +33,6 @@ from ...jaxprs.dependence import is_key
 from ...jaxprs.fence import Literal, Tracer, has_public_primitive, trace_context
 from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, Value
 from ...tape.operation import Op
-from ...tape.recording import is_elsewhere
 from ...tf.ops import table
 from ...tf.values.types import Array, DTypeLike, Number
 from .layout import WIDTH
@@ -600,14 +599,12 @@ def _float(x: float | str) -> str:
 
 
 def array_text(x: Array) -> str | None:
-    """An array as code, None if it is too large, spread over processes, or no array of numbers."""
+    """An array as code, None if it is too large (or is no array of numbers)."""
     if is_key(x):
         data = jax.random.key_data(x)
         inner = array_text(data)
         return None if inner is None else f"jax.random.wrap_key_data({inner})"
     weak = bool(getattr(getattr(x, "aval", None), "weak_type", False))
-    if is_elsewhere(x):
-        return None
     found, dtype = np.asarray(x), dtype_text(x.dtype)
     if not found.shape:
         return number(found) if weak else f"{dtype}({number(found)})"

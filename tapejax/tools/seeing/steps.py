@@ -25,11 +25,11 @@ from ...tape import sweep as derivatives
 from ...tape.gradient_tape import GradientTape
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query
-from ...tape.recording import Entry, is_elsewhere, type_of
+from ...tape.recording import Entry, type_of
 from ...tape.slicing import Step
 from ...tape.structures import conjugate, sources_of, targets_of
 from ...tf.values.errors import NonFiniteError
-from ...tf.values.shown import bold, faint, page, small_html, table_html, value_text
+from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, table_html, value_text
 from ...tf.values.types import Array, Nest
 from . import listing
 from .listing import Names
@@ -235,8 +235,8 @@ def _cotangents_html(of: str, values: Sequence[tuple[str, Array]]) -> str:
 
 
 def is_nonzero(x: Array) -> bool:
-    """Whether an element of an array is not zero, as far as its values can be read."""
-    return is_elsewhere(x) or bool(np.asarray(x).any())
+    """Whether an element of an array of known values is not zero."""
+    return bool(jnp.any(x) if is_elsewhere(x) else np.asarray(x).any())
 
 
 def _of_no_symmetry(x: Array) -> Array:
@@ -272,8 +272,6 @@ _all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
 
 
 def _what(x: Array) -> str:
-    if is_elsewhere(x):
-        return "not finite"
     numbers = with_errors(np.asarray(x).astype, np.complex128 if jnp.iscomplexobj(x) else np.float64, all="ignore")
     bad = ~np.isfinite(numbers)
     kind = "NaN" if np.isnan(numbers[bad][0]) else "infinite"
