@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from ...jaxprs.fence import Tracer
+from ...jaxprs.fence import ConcreteArray, Tracer
 from ...jaxprs.types import Value
 from ...tape.recording import type_of
 from .types import Array, Number
@@ -27,9 +27,7 @@ def number_text(x: Number | np.ndarray) -> str:
 
 def is_elsewhere(x: Value) -> bool:
     """Whether a part of `x` is on another process's devices, so that this one does not know its numbers."""
-    if not isinstance(x, jax.Array) or isinstance(x, Tracer):
-        return False
-    return not (x.is_fully_addressable or x.is_fully_replicated)
+    return type(x) is ConcreteArray and not (x.is_fully_addressable or x.is_fully_replicated)
 
 
 def value_text(x: Value, indent: int = 0) -> str:
@@ -94,7 +92,7 @@ CELLS = 24
 
 def value_html(array: Array, name: str, text: str) -> str:
     """What a notebook shows for a value called `name`: a small matrix as a heat map, anything else as `text`."""
-    if isinstance(array, Tracer) or not isinstance(array, jax.Array) or not _is_small_matrix(array):
+    if not _is_small_matrix(array):
         return f"<pre>{html.escape(text)}</pre>"
     matrix = np.asarray(array)
     return page(f"<div><b>{html.escape(name)}</b> {faint(type_of(array))}</div>" + heat_map(matrix))
@@ -102,12 +100,14 @@ def value_html(array: Array, name: str, text: str) -> str:
 
 def small_html(x: Array) -> str:
     """The value of a small vector or matrix as a heat map, of anything else in words."""
-    if not isinstance(x, Tracer) and x.size <= SHOWN and x.ndim and _is_small_matrix(x):
+    if _is_small_matrix(x) and x.size <= SHOWN and x.ndim:
         return heat_map(np.asarray(x))
     return f" = {html.escape(value_text(x))}"
 
 
-def _is_small_matrix(array: Array) -> bool:
+def _is_small_matrix(array: Value) -> bool:
+    if not isinstance(array, jax.Array) or isinstance(array, Tracer) or is_elsewhere(array):
+        return False
     kinds = (np.number, np.bool_)
     numeric = any(jax.numpy.issubdtype(array.dtype, kind) for kind in kinds) and not jax.numpy.iscomplexobj(array)
     return numeric and array.ndim <= 2 and array.size > 0 and max(array.shape, default=1) <= CELLS

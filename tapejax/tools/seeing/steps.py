@@ -272,6 +272,8 @@ _all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
 
 
 def _what(x: Array) -> str:
+    if is_elsewhere(x):
+        return "not finite"
     numbers = with_errors(np.asarray(x).astype, np.complex128 if jnp.iscomplexobj(x) else np.float64, all="ignore")
     bad = ~np.isfinite(numbers)
     kind = "NaN" if np.isnan(numbers[bad][0]) else "infinite"
