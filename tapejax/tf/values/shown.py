@@ -25,10 +25,19 @@ def number_text(x: Number | np.ndarray) -> str:
     return str(item)
 
 
+def is_elsewhere(x: Value) -> bool:
+    """Whether a part of `x` is on another process's devices, so that this one does not know its numbers."""
+    if not isinstance(x, jax.Array) or isinstance(x, Tracer):
+        return False
+    return not (x.is_fully_addressable or x.is_fully_replicated)
+
+
 def value_text(x: Value, indent: int = 0) -> str:
     """The value of a small array, the range of a larger one."""
     if isinstance(x, Tracer):
         return "traced by JAX"
+    if is_elsewhere(x):
+        return "a part of it is on other processes"
     array = np.asarray(x)
     if not array.size:
         return "no elements"

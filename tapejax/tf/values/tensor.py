@@ -30,6 +30,7 @@ from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
 from .names import scoped
+from .shown import is_elsewhere
 from .types import Array, DTypeLike, Ignored, Index, Nest, Number, ShapeLike, TensorLike
 
 # What a Python number becomes where nothing else decides. Exact types: np.float64 is a subclass of float.
@@ -768,6 +769,8 @@ def _numpy_text(array: Array) -> str:
     """The last part of a repr: ``numpy=1.0``."""
     if isinstance(array, Tracer):
         return "traced by JAX"
+    if is_elsewhere(array):
+        return "a part of it is on other processes"
     numbers = np.asarray(array)
     return "numpy=" + (_own_lines(repr(numbers)) if numbers.shape else repr(numbers.item()))
 
@@ -838,7 +841,10 @@ class Tensor(_Value):
         array = self._array
         if not isinstance(array, jax.Array):
             return repr(self)
-        text = "<traced by JAX>" if isinstance(array, Tracer) else _own_lines(str(np.asarray(array)[()]))
+        if isinstance(array, Tracer) or is_elsewhere(array):
+            text = f"<{_numpy_text(array)}>"
+        else:
+            text = _own_lines(str(np.asarray(array)[()]))
         return f"tf.Tensor({text}, shape={array.shape}, dtype={array.dtype})"
 
 

@@ -14,7 +14,7 @@ from ...tape.recording import Entry
 from ...tape.slicing import Relevant
 from ...tape.structures import Leaf
 from ...tf.values.errors import NonFiniteError
-from ...tf.values.shown import number_text, value_text
+from ...tf.values.shown import is_elsewhere, number_text, value_text
 from .graph_evidence import BREAKS, Graph
 from .listing import name_of
 from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason
@@ -34,13 +34,14 @@ class GradientNumbers:
 
     @functools.cached_property
     def gradients(self) -> Sequence[np.ndarray | None]:
-        """NumPy arrays, or None each where nothing can be computed: under a trace, of values that were deleted since, by a
+        """NumPy arrays, or None each where nothing can be computed: under a trace, of values that were deleted since or are on
+        other processes, by a
         rule of the user's that raises."""
         try:
             arrays = self._walk.gradients if self._known else []
         except Exception:
             arrays = []
-        return [np.asarray(x) for x in arrays] or [None] * self._count
+        return [None if is_elsewhere(x) else np.asarray(x) for x in arrays] or [None] * self._count
 
     @functools.cached_property
     def _zeros(self) -> dict[int, tuple[bool, set[int]]]:

@@ -26,7 +26,7 @@ from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry, is_deleted, type_of
 from ...tape.slicing import Step
 from ...tape.sweep import add_cotangents
-from ...tf.values.shown import CELLS, value_text
+from ...tf.values.shown import CELLS, is_elsewhere, value_text
 from ...tf.values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened
@@ -458,8 +458,8 @@ def _shown(x: Array) -> Json:
         return {**said, "text": value_text(x)}
     if is_deleted(x) or not (jax.numpy.issubdtype(x.dtype, np.number) or x.dtype == np.bool_):
         return {**said, "text": "deleted" if is_deleted(x) else ""}
-    if not x.size:
-        return {**said, "text": "empty"}
+    if not x.size or is_elsewhere(x):
+        return {**said, "text": value_text(x) if x.size else "empty"}
     shape = [size for size in x.shape if size > 1] if x.ndim > 2 else x.shape  # one image of a batch is a matrix
     shape = (int(np.prod(shape[:-1])), shape[-1]) if len(shape) > 2 else shape
     grid = np.atleast_2d(np.asarray(x).reshape(shape))
@@ -484,7 +484,7 @@ def _largest_of_blocks(grid: np.ndarray) -> np.ndarray:
 
 def _largest(x: Array) -> float:
     """The largest finite absolute value; 0 of integers, which may be labels or seeds."""
-    if isinstance(x, Tracer) or is_deleted(x) or not jax.numpy.issubdtype(x.dtype, np.inexact):
+    if isinstance(x, Tracer) or is_deleted(x) or is_elsewhere(x) or not jax.numpy.issubdtype(x.dtype, np.inexact):
         return 0.0
     sizes = np.abs(np.asarray(x).astype(np.complex128 if jax.numpy.iscomplexobj(x) else np.float64))
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))

@@ -29,7 +29,7 @@ from ...tape.recording import Entry, type_of
 from ...tape.slicing import Step
 from ...tape.structures import conjugate, sources_of, targets_of
 from ...tf.values.errors import NonFiniteError
-from ...tf.values.shown import bold, faint, page, small_html, table_html, value_text
+from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, table_html, value_text
 from ...tf.values.types import Array, Nest
 from . import listing
 from .listing import Names
@@ -236,7 +236,7 @@ def _cotangents_html(of: str, values: Sequence[tuple[str, Array]]) -> str:
 
 def is_nonzero(x: Array) -> bool:
     """Whether an element of an array of known values is not zero."""
-    return bool(np.asarray(x).any())
+    return bool(jnp.any(x) if is_elsewhere(x) else np.asarray(x).any())
 
 
 def _of_no_symmetry(x: Array) -> Array:

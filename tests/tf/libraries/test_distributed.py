@@ -207,3 +207,48 @@ def test_a_sharded_variable_stays_where_it_is():
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
     done = subprocess.run([sys.executable, "-c", PLACED], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+LOOKS = """
+import sys, jax, numpy as np
+jax.config.update("jax_num_cpu_devices", 2)
+coordinator, process = sys.argv[1:]
+jax.distributed.initialize(coordinator, 2, int(process), initialization_timeout=60)
+from jax.sharding import NamedSharding, PartitionSpec as P
+from jax.experimental.multihost_utils import process_allgather
+import tapejax as tf
+
+rows = NamedSharding(jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,)), P("data"))
+own = np.linspace(-1.0, 1.0, 12, dtype="float32").reshape(4, 3) + int(process)
+x, c = (jax.make_array_from_process_local_data(rows, a) for a in (own, own[:, :2] - 7.0))
+w = tf.Variable(np.ones((3, 2), "float32"))
+with tf.GradientTape(persistent=True) as tape:
+    tape.watch(x)
+    hidden = tf.tanh(x @ w)
+    loss = tf.reduce_mean(hidden * c)
+jax.block_until_ready(tape.gradient(loss, [x, w]))
+if process == "0":  # these ask no other process
+    assert "hidden" in str(tape) and "tanh" in str(tape.memory(loss, [x, w]))
+    printed = str(tape.as_function(loss, [x, w]))
+    assert "c: float32[8,2], in .constants" in printed and "jnp.mean(hidden * c)" in printed, printed
+    assert "a part of it is on other processes" in repr(hidden) and "other processes" in str(hidden)
+    assert len(tape.draw(loss, [x, w]).svg()) > 1000 and "tanh" in str(tape.jaxpr(loss, [x, w]))
+assert abs(float(tape.as_function(loss, [x, w])([x, w])) - float(loss)) < 1e-6
+steps = "".join(map(str, tape.steps(loss, [x, w])))
+assert "other processes" in steps and "tanh" in steps
+whole = process_allgather(tape.gradient(loss, x), tiled=True)
+assert f"{np.sqrt((whole ** 2).sum()):.3g}" in str(tape.summary(loss, [x, w]))
+tape.check_numerics(loss, [x, w])
+print(tape.explain(loss, [x, w]))
+assert "tanh" in str(tape.play(loss, [x, w])._repr_mimebundle_())
+print("seen")
+jax.distributed.shutdown()
+"""
+
+
+def test_what_looks_at_a_tape_in_two_processes(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(LOOKS)
+    coordinator = f"localhost:{free_port()}"
+    printed = finish(*[start(coordinator, process, program=program) for process in (0, 1)])
+    assert all(out.endswith("seen\n") for out in printed)
