@@ -1,7 +1,7 @@
 """When an operation is compiled, and how well: the one place where the core asks XLA for a program.
 
 XLA takes 30 to 700 milliseconds for what most operations do in microseconds, and a short program runs most of its operations a
-few times. So an operation is on `Trial` first: NumPy evaluates it where `interpreter` can (that of `execution.host`), else XLA
+few times. So an operation is on `Trial` first: NumPy evaluates it where `host.interpreter` can, else XLA
 compiles it with its cheap passes. Each run adds an estimate of what it cost more than a compiled one would have. When that sum
 has reached about what a compile costs, the operation is compiled as `jax.jit` compiles it, for good. The estimate depends on
 shapes and on the number of calls alone, never on a clock: a program that is run twice gives the same numbers. Their last digits
@@ -10,13 +10,11 @@ may change at that call, and more where a number on the way overflows, which XLA
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import math
 import os
 import struct
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -37,6 +35,8 @@ from ..jaxprs.fence import (
 )
 from ..jaxprs.types import Equation, Function, JaxProgram, Value, Values
 from . import compared, convolutions
+from .host.interpreter import Interpreter
+from .host.numpy_errors import Unsupported, with_errors
 
 # What compiling costs, in microseconds: for the program, and for each of its equations.
 COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
@@ -86,20 +86,6 @@ def _on_trial(setting: str) -> bool:
 enabled = _on_trial(os.environ.get("TAPEJAX_COMPILE", ""))
 _cheap_options: dict[str, Any] | None = CHEAP
 _ARRAYS = (jax.Array, np.ndarray, np.generic, int, float, complex)
-
-
-class Unsupported(Exception):
-    """NumPy may not compute what XLA does."""
-
-
-def _refused(program: JaxProgram, most_numbers: float) -> Function:
-    raise Unsupported("no interpreter is registered")
-
-
-# From a program to a function of the list of its inputs, as NumPy arrays. Raises Unsupported for a program that NumPy cannot
-# evaluate, or whose values are more numbers than the second argument; the function raises it for inputs of that kind.
-# `tapejax.execution.host` registers itself here.
-interpreter: Callable[[JaxProgram, float], Function] = _refused
 
 
 class Plan:
@@ -187,7 +173,7 @@ class Trial:
         budget = COMPILE + COMPILE_EQUATION * equations
         tree = jax.tree.structure(traced.out_info)
         try:
-            evaluate = interpreter(program, MOST_NUMBERS)
+            evaluate = Interpreter(program, MOST_NUMBERS)
         except Unsupported:
             if program.effects or any([contents.contains(program, name) for name in LOOPS]) or _cheap_options is None:
                 return Plan(self._run_compiled)
@@ -318,16 +304,6 @@ def _make_array(key: Any, number: Any) -> Any:
 def _as_numpy(x: Value, dtype: Any) -> np.ndarray:
     # of a number that is too large JAX makes infinity, without a warning
     return with_errors(np.asarray, x, dtype, over="ignore") if type(x) is float else np.asarray(x, dtype)
-
-
-def with_errors(fn: Function, /, *args: Any, **handling: Any) -> Any:
-    """``fn(*args)`` under ``np.errstate(**handling)``, in a copy of the context: an interrupt cannot leave it behind."""
-    return contextvars.copy_context().run(_with_errors, fn, args, handling)
-
-
-def _with_errors(fn: Function, args: Values, handling: dict[str, Any]) -> Any:
-    with np.errstate(**handling):
-        return fn(*args)
 
 
 _backend = cache.memoised(1)(jax.default_backend)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...jaxprs.types import Equation, Function, Params
-from ..trial import Unsupported
+from .numpy_errors import Unsupported
 from .primitives import flushed
 
 MOST_ROWS = 128  # a larger one takes longer than its compiling saves

@@ -23,8 +23,8 @@ from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, ShapeDtypeStruct
 from ...jaxprs.poles import product
 from ...jaxprs.types import Equation, Function, JaxProgram
-from ..trial import Unsupported, with_errors
 from .decompositions import DECOMPOSITIONS
+from .numpy_errors import Unsupported, with_errors
 from .primitives import DTYPES, HALF, PRIMITIVES, flushed, in_single, is_subnormal
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...jaxprs.types import Equation, Function, Params
 from ..convolutions import products
-from ..trial import Unsupported
+from .numpy_errors import Unsupported
 
 DTYPES = frozenset(
     map(

@@ -357,7 +357,7 @@ def _fill(names: dict[str, Any]) -> _Mirror:
         keras_trainer.install()
         keras_data.install()
         keras_export.install()
-        keras_adapter.returns_tensors = True
+        keras_adapter.return_tensors()
     mirror = _Mirror(NAME, real)
     for name, value in list(vars(real).items()):
         if isinstance(value, types.ModuleType) and not name.startswith("_") and value.__name__.startswith("keras."):

@@ -55,11 +55,16 @@ Layer: TypeAlias = Any
 Model: TypeAlias = Any
 Optimizer: TypeAlias = Any
 
-# Whether user code is answered in tensors: once `tapejax.keras` is imported.
-returns_tensors = False
+returns_tensors = False  # whether user code is answered in tensors
 _INTERNAL = ("keras.", "tapejax.", "jax.")
 _AUTOGRAPH = "tapejax.tf.programs.autograph"
 _PACKAGE = __name__.partition(".")[0]
+
+
+def return_tensors() -> None:
+    """From here on user code is answered in tensors: `tapejax.keras` is imported."""
+    global returns_tensors
+    returns_tensors = True
 
 
 def install(keras: types.ModuleType) -> None:

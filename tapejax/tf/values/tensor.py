@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
-from ...execution.trial import Trial, with_errors
+from ...execution.host.numpy_errors import with_errors
+from ...execution.trial import Trial
 from ...jaxprs.cache import memoised
 from ...jaxprs.fence import ConcreteArray, Tracer, current_trace, made_at, refuse_type
 from ...jaxprs.types import Value
@@ -508,7 +509,13 @@ def arrays_of(*args: TensorLike) -> list:
     return [array if hasattr(array, "dtype") else raw(array, dtype) for array in arrays]
 
 
-promoting = False  # whether dtypes are promoted instead: set by ``tf.experimental.numpy``'s enable_numpy_behavior
+promoting = False  # whether dtypes are promoted instead
+
+
+def promote_dtypes() -> None:
+    """From here on dtypes are promoted as JAX does: after ``tf.experimental.numpy.experimental_enable_numpy_behavior``."""
+    global promoting
+    promoting = True
 
 
 def _promoted(args: Sequence) -> list:

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...execution.trial import with_errors
+from ...execution.host.numpy_errors import with_errors
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...places import Line
