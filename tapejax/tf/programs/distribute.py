@@ -532,14 +532,19 @@ class MirroredStrategy(Strategy):
 
 
 class OneDeviceStrategy(Strategy):
-    """One replica.
+    """One replica: what is made in its scope, or by `run`, lies on `device`.
 
     Args:
-      device: the name of its device.
+      device: its name, as `tf.device` takes it.
     """
 
     def __init__(self, device: str):
         self._names = (device,)
+
+    @contextlib.contextmanager
+    def _entered(self, crossing: bool) -> Iterator[None]:
+        with config.device(self._names[0]), super()._entered(crossing):
+            yield
 
 
 class CentralStorageStrategy(MirroredStrategy):

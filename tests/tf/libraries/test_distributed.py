@@ -187,7 +187,8 @@ if __name__ == "__main__":
 PLACED = """
 import jax, numpy as np, tapejax as tf
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
-place = NamedSharding(jax.make_mesh((8,), ("d",)), PartitionSpec("d"))
+auto = (jax.sharding.AxisType.Auto,)
+place = NamedSharding(jax.make_mesh((8,), ("d",), axis_types=auto), PartitionSpec("d"))
 host, other = np.ones((16, 8), "float32"), NamedSharding(place.mesh, PartitionSpec(None, "d"))
 for change in (
     lambda v: v.assign(host), lambda v: v.assign(tf.zeros_like(v)), lambda v: v.assign_sub(host), lambda v: v.assign(v * 0.5),
@@ -200,6 +201,19 @@ assert v._array.sharding.is_equivalent_to(other, 2)
 w = tf.Variable(host)
 w.assign(2 * host)
 assert type(w._array.sharding) is SingleDeviceSharding
+one = tf.distribute.OneDeviceStrategy("/cpu:3")
+with one.scope():
+    u = tf.Variable(host)
+for x in (u, one.run(lambda: u * 2.0), one.run(lambda: tf.ones([2]))):
+    assert x._array.devices() == {jax.devices()[3]}
+whole = NamedSharding(place.mesh, PartitionSpec())
+for size in (16, 1024):  # the smaller one is not too large for NumPy
+    f = jax.jit(lambda w, x: jax.numpy.sum(jax.numpy.tanh(x @ w) ** 2), in_shardings=(other, whole))
+    x = jax.numpy.ones((size, size))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x, x + 1.0)
+    assert tape.gradient(y, x).sharding.is_equivalent_to(jax.grad(f)(x, x + 1.0).sharding, 2)
 """
 
 
