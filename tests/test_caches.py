@@ -31,7 +31,10 @@ TABLES = (dict, set, list, weakref.WeakKeyDictionary, weakref.WeakSet, Cache)
 
 def modules():
     for found in pkgutil.walk_packages(tf.__path__, "tapejax."):
-        if not found.name.startswith(("tapejax.__main__", "tapejax.tools.cli")):
+        # Keras has one backend in a process, which may not be JAX here
+        if not found.name.startswith(
+            ("tapejax.__main__", "tapejax.tools.cli", "tapejax.keras", "tapejax.tf.libraries.keras")
+        ):
             yield importlib.import_module(found.name)
 
 

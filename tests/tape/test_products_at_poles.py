@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tapejax.execution.host import _Interpreter as Interpreter
+from tapejax.execution.host.interpreter import Interpreter
 from tapejax.jaxprs.poles import scaled
 
 SLOPES = jnp.array([np.inf, -np.inf, np.nan, 2.0])
