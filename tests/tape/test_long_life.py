@@ -128,6 +128,7 @@ def counted():
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("life", LIVES)
 def test_what_a_dropped_function_used_goes_with_it(life):
     grown = np.diff(counted()[life], axis=0).min(
