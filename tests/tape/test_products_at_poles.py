@@ -8,7 +8,7 @@ import pytest
 from tapejax.execution.host.interpreter import Interpreter
 from tapejax.jaxprs.poles import scaled
 
-SLOPES = jnp.array([np.inf, -np.inf, np.nan, 2.0])
+SLOPES = np.array([np.inf, -np.inf, np.nan, 2.0], jnp.ones(()).dtype)
 ONES, ZEROS, MIXED = jnp.ones(4), jnp.zeros(4), jnp.array([0.0, 1.0, 0.0, 0.0])
 NAN = np.nan
 
