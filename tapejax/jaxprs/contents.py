@@ -96,14 +96,18 @@ def prints(program: JaxProgram | Equation) -> bool:
 
 def is_plain_jit(params: Params) -> bool:
     """Whether a ``jit`` was asked for nothing but compilation: no donation, shardings, layouts or options."""
-    asked = (*params["in_shardings"], *params["out_shardings"])
     return (
         not any(params["donated_invars"])
-        and all(x is UNSPECIFIED for x in asked)
+        and not asks_for_shardings(params)
         and all(x is None for x in (*params["in_layouts"], *params["out_layouts"]))
         and not params["compiler_options_kvs"]
         and not params["keep_unused"]
     )
+
+
+def asks_for_shardings(params: Params) -> bool:
+    """Whether a ``jit`` says where an input or output is to lie."""
+    return any(x is not UNSPECIFIED for x in (*params["in_shardings"], *params["out_shardings"]))
 
 
 def forwarded_inputs(params: Params) -> dict[int, int]:

@@ -18,9 +18,9 @@ import jax
 import numpy as np
 
 from ...jaxprs.canonical import open_jaxpr
-from ...jaxprs.contents import CALLS, JIT, consts_of, scan_counts
+from ...jaxprs.contents import CALLS, JIT, asks_for_shardings, consts_of, scan_counts
 from ...jaxprs.evaluate import needed
-from ...jaxprs.fence import UNSPECIFIED, Literal, RefType, ShapeDtypeStruct
+from ...jaxprs.fence import Literal, RefType, ShapeDtypeStruct
 from ...jaxprs.poles import product
 from ...jaxprs.types import Equation, Function, JaxProgram
 from .decompositions import DECOMPOSITIONS
@@ -111,7 +111,7 @@ class Interpreter:
     def _inner(self, eqn: Equation, ins: list[int]) -> tuple[Any, list[int]]:
         """The program that an equation calls, if it is known which one that is, and the numbers of its inputs."""
         name, p = eqn.primitive.name, eqn.params
-        if name in JIT and any(place is not UNSPECIFIED for place in (*p["in_shardings"], *p["out_shardings"])):
+        if name in JIT and asks_for_shardings(p):
             raise Unsupported("a sharding")
         if name in _CALLS:
             return p[_CALLS[name]], ins

@@ -175,12 +175,17 @@ def _executed(model: Model, part: str, combine: Callable[[list[Nest]], Nest]) ->
     step = one_step if strategy is None else in_replicas
     step = step if model.run_eagerly else libraries.package.function(step)
 
-    def divided(x: Any) -> Any:
-        return x if x is None or strategy is None else strategy._divided(x)
+    def divided(data: Nest) -> Nest:
+        if strategy is None:
+            return data
+        parts: Nest = importlib.import_module("keras").tree.map_structure(
+            lambda x: x if x is None else strategy._divided(x), data
+        )
+        return parts
 
     def execute(iterator: Iterator[Nest]) -> Nest:
         batches = itertools.islice(iterator, model.steps_per_execution)
-        outputs = [step(importlib.import_module("keras").tree.map_structure(divided, data)) for data in batches]
+        outputs = [step(divided(data)) for data in batches]
         if not outputs:
             raise StopIteration
         return combine(outputs)

@@ -30,12 +30,17 @@ def is_elsewhere(x: Value) -> bool:
     return type(x) is ConcreteArray and not (x.is_fully_addressable or x.is_fully_replicated)
 
 
-def value_text(x: Value, indent: int = 0) -> str:
-    """The value of a small array, the range of a larger one."""
+def unreadable(x: Value) -> str:
+    """Why the numbers of `x` are not known here; empty if they are."""
     if isinstance(x, Tracer):
         return "traced by JAX"
-    if is_elsewhere(x):
-        return "a part of it is on other processes"
+    return "a part of it is on other processes" if is_elsewhere(x) else ""
+
+
+def value_text(x: Value, indent: int = 0) -> str:
+    """The value of a small array, the range of a larger one."""
+    if reason := unreadable(x):
+        return reason
     array = np.asarray(x)
     if not array.size:
         return "no elements"
@@ -106,7 +111,7 @@ def small_html(x: Array) -> str:
 
 
 def _is_small_matrix(array: Value) -> bool:
-    if not isinstance(array, jax.Array) or isinstance(array, Tracer) or is_elsewhere(array):
+    if not isinstance(array, jax.Array) or unreadable(array):
         return False
     kinds = (np.number, np.bool_)
     numeric = any(jax.numpy.issubdtype(array.dtype, kind) for kind in kinds) and not jax.numpy.iscomplexobj(array)

@@ -30,7 +30,7 @@ from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
 from .names import scoped
-from .shown import is_elsewhere
+from .shown import unreadable, value_html
 from .types import Array, DTypeLike, Ignored, Index, Nest, Number, ShapeLike, TensorLike
 
 # What a Python number becomes where nothing else decides. Exact types: np.float64 is a subclass of float.
@@ -725,8 +725,6 @@ class _Value(_Typed):
         raise TypeError(f"{kind} is unhashable, since == compares elements: use {kind.lower()}.ref() as the key")
 
     def _repr_html_(self) -> str:
-        from .shown import value_html
-
         kind = f"tf.Variable {self.name!r}" if isinstance(self, Variable) else "tf.Tensor"
         return value_html(self._array, kind, repr(self))
 
@@ -767,10 +765,8 @@ class Reference:
 
 def _numpy_text(array: Array) -> str:
     """The last part of a repr: ``numpy=1.0``."""
-    if isinstance(array, Tracer):
-        return "traced by JAX"
-    if is_elsewhere(array):
-        return "a part of it is on other processes"
+    if reason := unreadable(array):
+        return reason
     numbers = np.asarray(array)
     return "numpy=" + (_own_lines(repr(numbers)) if numbers.shape else repr(numbers.item()))
 
@@ -841,10 +837,8 @@ class Tensor(_Value):
         array = self._array
         if not isinstance(array, jax.Array):
             return repr(self)
-        if isinstance(array, Tracer) or is_elsewhere(array):
-            text = f"<{_numpy_text(array)}>"
-        else:
-            text = _own_lines(str(np.asarray(array)[()]))
+        reason = unreadable(array)
+        text = f"<{reason}>" if reason else _own_lines(str(np.asarray(array)[()]))
         return f"tf.Tensor({text}, shape={array.shape}, dtype={array.dtype})"
 
 

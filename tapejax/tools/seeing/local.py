@@ -15,14 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.dependence import is_key
-from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...tape import operation
 from ...tape.operation import Op
 from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry
 from ...tape.slicing import Step
-from ...tf.values.shown import CELLS, is_elsewhere, number_text
+from ...tf.values.shown import CELLS, number_text, unreadable
 from ...tf.values.types import Array
 from .listing import Names, name_of, options
 from .tables import cut, tables
@@ -76,7 +75,7 @@ def local(at: Pass) -> Local:
     shapes = f"{sum(z.size for z in outputs)}×{x.size}"
     if isinstance(at.step.op, PullbackOp):
         return Local(back="the operation's own gradient function", shapes=shapes)
-    numbers = not any(isinstance(x, Tracer) or is_elsewhere(x) for x in (*at.inputs, *outputs, at.part))
+    numbers = not any(map(unreadable, (*at.inputs, *outputs, at.part)))
     if not numbers or len(outputs) > 1 or jnp.iscomplexobj(x) or jnp.iscomplexobj(outputs[0]):
         return Local(shapes=shapes)
     return _of_table(at, x, *outputs) or _of_jacobian(at, x, *outputs) or Local(shapes=shapes)

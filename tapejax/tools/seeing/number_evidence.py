@@ -35,8 +35,7 @@ class GradientNumbers:
     @functools.cached_property
     def gradients(self) -> Sequence[np.ndarray | None]:
         """NumPy arrays, or None each where nothing can be computed: under a trace, of values that were deleted since or are on
-        other processes, by a
-        rule of the user's that raises."""
+        other processes, by a rule of the user's that raises."""
         try:
             arrays = self._walk.gradients if self._known else []
         except Exception:

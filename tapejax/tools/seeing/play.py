@@ -26,7 +26,7 @@ from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry, is_deleted, type_of
 from ...tape.slicing import Step
 from ...tape.sweep import add_cotangents
-from ...tf.values.shown import CELLS, is_elsewhere, value_text
+from ...tf.values.shown import CELLS, is_elsewhere, unreadable, value_text
 from ...tf.values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened
@@ -484,7 +484,7 @@ def _largest_of_blocks(grid: np.ndarray) -> np.ndarray:
 
 def _largest(x: Array) -> float:
     """The largest finite absolute value; 0 of integers, which may be labels or seeds."""
-    if isinstance(x, Tracer) or is_deleted(x) or is_elsewhere(x) or not jax.numpy.issubdtype(x.dtype, np.inexact):
+    if unreadable(x) or is_deleted(x) or not jax.numpy.issubdtype(x.dtype, np.inexact):
         return 0.0
     sizes = np.abs(np.asarray(x).astype(np.complex128 if jax.numpy.iscomplexobj(x) else np.float64))
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))

@@ -197,28 +197,30 @@ class Within(Scope):
       varying: the values in it that vary in `parent`'s scope, by id.
     """
 
+    parent: Scope
+
     def __init__(self, parent: Scope, local: Set[int], varying: Set[int]):
         super().__init__(parent)
-        self.around, self.local, self.varying = parent, local, varying
+        self.local, self.varying = local, varying
         self.tree: set[int] = set()  # the parameters that are in the tree that is the one parameter
 
     def other(self, x: Value, literal: Callable[[Value], str | None]) -> str:
-        return self.around.key(x) if id(x) in self.varying else self.around.other(x, literal)
+        return self.parent.key(x) if id(x) in self.varying else self.parent.other(x, literal)
 
     def levels(self) -> list[Set[int]]:
-        return [self.varying, *self.around.levels()]
+        return [self.varying, *self.parent.levels()]
 
     def is_local(self, x: Value) -> bool:
         return id(x) in self.local
 
     def has_tree(self, arrays: Sequence[Value]) -> bool:
         if self.local.isdisjoint(map(id, arrays)):
-            return self.around.has_tree(arrays)
+            return self.parent.has_tree(arrays)
         return all(id(x) in self.tree for x in arrays)
 
     def part(self, path: Path, arrays: Sequence[Value]) -> Key:
         outside = self.local.isdisjoint(map(id, arrays))
-        return self.around.part(path, arrays) if outside else super().part(path, arrays)
+        return self.parent.part(path, arrays) if outside else super().part(path, arrays)
 
 
 _FILLED = re.compile(r"jnp\.(zeros|ones|full)\(.{,40}$")

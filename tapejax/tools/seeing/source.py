@@ -38,7 +38,7 @@ from ...tape.slicing import Program
 from ...tape.structures import Structure
 from ...tf.ops import table
 from ...tf.values import nest
-from ...tf.values.shown import GREEN, ORANGE, bold, faint, is_elsewhere, page
+from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from . import derivatives, layout, parameters, recorded, scopes
@@ -501,7 +501,7 @@ class Code:
         """The code for `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
         if (text := _literal(x)) is not None:
             return text
-        return self._named(x, wish or "c", None if isinstance(x, Tracer) or is_elsewhere(x) else array_text(x))
+        return self._named(x, wish or "c", array_text(x))
 
     def _named(self, x: Array, wish: str, text: str | None = None) -> str:
         """A name for `x`, defined above by `text`; without one it is a parameter of the code."""

@@ -34,6 +34,7 @@ from ...jaxprs.fence import Literal, Tracer, has_public_primitive, trace_context
 from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, Value
 from ...tape.operation import Op
 from ...tf.ops import table
+from ...tf.values.shown import unreadable
 from ...tf.values.types import Array, DTypeLike, Number
 from .layout import WIDTH
 from .tables import tables
@@ -599,7 +600,9 @@ def _float(x: float | str) -> str:
 
 
 def array_text(x: Array) -> str | None:
-    """An array as code, None if it is too large (or is no array of numbers)."""
+    """An array as code, None if it is too large, no array of numbers, or not known here."""
+    if unreadable(x):
+        return None
     if is_key(x):
         data = jax.random.key_data(x)
         inner = array_text(data)

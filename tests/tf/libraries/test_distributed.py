@@ -262,6 +262,11 @@ except tf.errors.NonFiniteError as error:
     assert "not finite" in str(error) and "other processes" in str(error)
 html = tf.Variable(x)._repr_html_() + tape._repr_html_() + tape.steps(loss, [x, w])._repr_html_()
 assert "other processes" in html
+with tf.GradientTape() as unnamed:  # a value that has no name in the program
+    unnamed.watch(x)
+    y = tf.reduce_sum(tf.tanh(x) * jax.numpy.sin(x) * [c][0][:, :1])
+if process == "0":
+    assert "in .constants" in str(unnamed.as_function(y, x))
 print(tape.explain(loss, [x, w]))
 assert "tanh" in str(tape.play(loss, [x, w])._repr_mimebundle_())
 print("seen")
