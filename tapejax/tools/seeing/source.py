@@ -26,7 +26,7 @@ import numpy as np
 
 from ...jaxprs import canonical, contents
 from ...jaxprs.dependence import has_tangent, is_key, type_has_tangent
-from ...jaxprs.evaluate import needed
+from ...jaxprs.evaluate import evaluate, needed
 from ...jaxprs.fence import Literal, RefType, Tracer, jaxpr_as_fun
 from ...jaxprs.types import Atom, Equation, JaxProgram, Value, Values
 from ...places import Line
@@ -518,6 +518,8 @@ class Code:
 
     def operation(self, op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
         """What computes the results from `args` as `op` does from `inputs`; `active_ins` vary."""
+        if count := getattr(op, "results", 0):
+            return self._custom(op, inputs, args, [i - count for i in active_ins if i >= count])
         types = tuple(map(jax.typeof, inputs))
         general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
         key = op, types, general, tuple(active_ins)
@@ -546,6 +548,19 @@ class Code:
         except Unspellable:
             return self._opaque(closed, op.name, args)
 
+    def _custom(self, op: Any, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
+        """A call of a function with a gradient of the user's: of its arguments, without the results that the tape has of it."""
+        closed, own = jax.make_jaxpr(op.fn)(*inputs), args[op.results :]
+        jaxpr = contents.open_jaxpr(closed)
+        last = jaxpr.eqns[-1] if jaxpr.eqns else None
+        if last is None or last.primitive.name != "custom_vjp_call" or last.outvars != jaxpr.outvars:
+            plain = Op(op.name, functools.partial(op.fn, *[None] * op.results))
+            return self.operation(plain, inputs[op.results :], own, active_ins)
+        names = list(inspect.signature(op.fn).parameters)
+        wishes = names if len(names) == len(own) else []
+        program, rule, write = _custom_of(self, closed, last, op, wishes)
+        return f"{self.with_rule(program, rule, write, op.name, wishes)}({_arrays(own)})"
+
     def _opaque(self, closed: JaxProgram, wish: str, args: Sequence[str]) -> str:
         """A call of a program that is a parameter of the code: its result, or the list of them."""
         text = f"{self._named(jaxpr_as_fun(closed), wish)}({_arrays(args)})"
@@ -563,7 +578,12 @@ class Code:
         return self._helper_of[key]
 
     def with_rule(
-        self, closed: JaxProgram, rule: Sequence[JaxProgram], write: Callable[[str, str], str], wish: str
+        self,
+        closed: JaxProgram,
+        rule: Sequence[JaxProgram],
+        write: Callable[[str, str], str],
+        wish: str,
+        parameters: Sequence[str] = (),
     ) -> str:
         """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
         key = canonical.key(closed), *map(canonical.key, rule)
@@ -574,30 +594,32 @@ class Code:
             self._helper_of[key] = name = self.scope.new(wish)
             self._rules_around += 1
             try:
-                self.helpers.append(write(name, self._function(closed, name)))
+                self.helpers.append(write(name, self._function(closed, name, parameters)))
             finally:
                 self._rules_around -= 1
         return self._helper_of[key]
 
-    def _function(self, closed: JaxProgram, name: str) -> str:
-        function, names = self._body(closed)
+    def _function(self, closed: JaxProgram, name: str, parameters: Sequence[str] = ()) -> str:
+        function, names = self._body(closed, parameters)
         return "\n".join(scopes.lines(function, name, names))
 
-    def parts(self, closed: JaxProgram) -> tuple[list[str], list[str], list[str]]:
+    def parts(self, closed: JaxProgram, parameters: Sequence[str] = ()) -> tuple[list[str], list[str], list[str]]:
         """The parameters, lines and results of a function that does what a jaxpr does."""
-        function, names = self._body(closed)
+        function, names = self._body(closed, parameters)
         found = names.expressions()
         result = function.result.elts if isinstance(function.result, ast.Tuple) else [function.result]
         results = [layout.text_of(layout.replaced(x, found)) for x in result]
         return [names.given[key] for key in function.parameters], scopes.body(function, names, ""), results
 
-    def _body(self, closed: JaxProgram) -> tuple[scopes.Function, scopes.Names]:
+    def _body(self, closed: JaxProgram, wishes: Sequence[str]) -> tuple[scopes.Function, scopes.Names]:
+        """`wishes`: what its parameters are to be called, if not by letters."""
         jaxpr = contents.open_jaxpr(closed)
         letters, names = self.scope.letters(), scopes.Names()
         known: dict[Atom, str] = dict(zip(jaxpr.constvars, map(self.constant, contents.consts_of(closed)), strict=True))
         parameters = [scopes.new_key() for _ in jaxpr.invars]
         known.update(zip(jaxpr.invars, parameters, strict=True))
-        names.wishes.update((key, next(letters)) for key in parameters)
+        wished = itertools.chain(wishes, letters)
+        names.wishes.update((key, next(wished)) for key in parameters)
         statements = []
         for eqn, given in needed(jaxpr, jaxpr.outvars, also=lambda eqn: bool(eqn.effects)):
             if any(isinstance(v.aval, RefType) for v in (*eqn.invars, *eqn.outvars)):
@@ -782,45 +804,85 @@ def _custom_jvp(code: Code, eqn: Equation) -> Rule:
 
 
 def _custom_vjp(code: Code, eqn: Equation) -> Rule:
-    call = eqn.params["call_jaxpr"]
-    outs, pulls = len(call.out_avals), list[Any]()
-
-    def forward(*xs: Array) -> list[Array]:
-        found, pull = jax.vjp(_of_inputs(eqn, xs, moving), *[xs[i] for i in moving])
-        kept, tree = jax.tree.flatten(pull)
-        pulls.append(tree)
-        return [*found, *kept]
-
     # a derivative with respect to what the function closed over before it was lifted, the first arguments, is an error
     inputs = _moving(eqn)
     for first in range(len(inputs) or 1):
-        moving = inputs[first:]
         with contextlib.suppress(Exception):
-            closed = jax.make_jaxpr(forward)(*call.in_avals)
-            break
-    else:
-        raise Unspellable(call)
-    kept = len(closed.out_avals) - outs
+            return _by_vjp(code, eqn, eqn.params["call_jaxpr"].in_avals, inputs[first:], lambda *xs: xs, 0)
+    raise Unspellable(eqn.params["call_jaxpr"])
+
+
+def _custom_of(
+    code: Code, closed: JaxProgram, last: Equation, op: Any, wishes: Sequence[str]
+) -> tuple[JaxProgram, tuple[JaxProgram, ...], Callable[[str, str], str]]:
+    """The program of a function with a gradient of the user's, which `op` runs; and its rule."""
+    jaxpr, count = contents.open_jaxpr(closed), op.results
+    avals = [v.aval for v in jaxpr.invars[count:]]
+
+    equations = [eqn for eqn, _ in needed(jaxpr, last.invars)]
+
+    def run(eqn: Equation, xs: Sequence[Value]) -> Sequence[Value]:
+        outs = eqn.primitive.bind(*xs, **eqn.primitive.get_bind_params(eqn.params))
+        return outs if eqn.primitive.multiple_results else [outs]
+
+    def ins(*xs: Array) -> list[Array]:  # the first inputs are not used
+        return evaluate(closed, [*[None] * count, *xs], run, equations=equations, wanted=last.invars)
+
+    moving = [count + i for i, aval in enumerate(avals) if type_has_tangent(aval)]
+    plain = _traced(jax.make_jaxpr(lambda *xs: ins(*xs)[:count]), *avals)
+    return plain, *_by_vjp(code, last, avals, moving, ins, count, wishes)
+
+
+def _by_vjp(
+    code: Code,
+    eqn: Equation,
+    avals: Sequence[Aval],
+    moving: Sequence[int],
+    ins: Callable[..., Any],
+    first: int,
+    wishes: Sequence[str] = (),
+) -> Rule:
+    """The rule of a function of `avals`, which has its own by an equation with the inputs `ins` of it.
+
+    Of these those that are `moving` have a derivative; those from `first` on are the arguments of the function.
+    """
+    outs, pulls = len(eqn.outvars), list[Any]()
+
+    def forward(*xs: Array) -> list[Array]:
+        inputs = ins(*xs)
+        found, pull = jax.vjp(_of_inputs(eqn, inputs, moving), *[inputs[i] for i in moving])
+        kept, tree = jax.tree.flatten(pull)
+        pulls.append(tree)
+        return kept if first else [*found, *kept]
+
+    closed = jax.make_jaxpr(forward)(*avals)
+    own = 0 if first else outs
+    kept, types = len(closed.out_avals) - own, [v.aval for v in eqn.outvars]
 
     def backward(*xs: Array) -> tuple[Array, ...]:
-        given = zip(xs[kept:], call.out_avals, strict=True)
+        given = zip(xs[kept:], types, strict=True)
         cotangents = [x if type_has_tangent(aval) else np.zeros(aval.shape, jax.dtypes.float0) for x, aval in given]
         return jax.tree.unflatten(pulls[-1], xs[:kept])(cotangents)
 
-    pulled = _traced(jax.make_jaxpr(backward), *closed.out_avals[outs:], *call.out_avals)
+    pulled = _traced(jax.make_jaxpr(backward), *closed.out_avals[own:], *types)
 
-    def write(name: str, own: str) -> str:
-        given, body, results = code.parts(closed)
-        residuals = ", ".join(results[outs:]) + "," * bool(kept)
-        forward = _definition(f"{name}_fwd", given, [*body, f"return {_one_or_tuple(results[:outs])}, ({residuals})"])
+    def write(name: str, text: str) -> str:
+        given, body, results = code.parts(closed, wishes)
+        residuals = ", ".join(results[own:]) + "," * bool(kept)
+        # called by itself, so that a second derivative goes by the rule, too
+        value = f"{name}({', '.join(given)})" if first else _one_or_tuple(results[:own])
+        forward = _definition(f"{name}_fwd", given, [*body, f"return {value}, ({residuals})"])
         given, body, results = code.parts(pulled)
         unpack = [f"{_unpacked(given[:kept])} = residuals"] if kept else []
-        unpack.append(f"{_unpacked(given[kept:])} = {code.needs('flat')}(cotangents)")
+        cotangents = given[kept] if outs == 1 else "cotangents"
+        if outs > 1:
+            unpack.append(f"{_unpacked(given[kept:])} = {code.needs('flat')}(cotangents)")
         found = dict(zip(moving, results, strict=True))
-        returned = ", ".join(found.get(i, "None") for i in range(len(eqn.invars)))
-        backward = _definition(f"{name}_bwd", ["residuals", "cotangents"], [*unpack, *body, f"return ({returned},)"])
+        returned = ", ".join(found.get(first + i, "None") for i in range(len(avals)))
+        names = ["residuals" if kept else "_", cotangents]
+        backward = _definition(f"{name}_bwd", names, [*unpack, *body, f"return ({returned},)"])
         rule = f"{name}.defvjp({name}_fwd, {name}_bwd)"
-        return "\n\n\n".join([f"@jax.custom_vjp\n{own}", forward, backward, rule])
+        return "\n\n\n".join([f"@jax.custom_vjp\n{text}", forward, backward, rule])
 
     return (closed, pulled), write
 
