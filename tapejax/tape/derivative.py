@@ -155,7 +155,7 @@ def _one(
             jax.eval_shape(step.op.fn, *[values[i] for i in step.ins])
     except Exception:  # the user's Python needs values
         return None
-    traced = {id(step.op): CustomOp(step.op) for step in custom}
+    traced: dict[int, Op] = {id(step.op): CustomOp(step.op) for step in custom}  # type: ignore[arg-type]
     steps = tuple([step._replace(op=traced.get(id(step.op), step.op)) for step in seen.steps])
     seen = dataclasses.replace(seen, steps=steps)
     seen = dataclasses.replace(seen, **{part: tuple(itertools.compress(getattr(seen, part), kept))})
