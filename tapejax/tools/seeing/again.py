@@ -46,9 +46,8 @@ def recorded(entry: Entry) -> Recording | None:
     entries = []
     for each in recording.entries:
         ins, outs = (tuple([same.get(id(x), x) for x in side]) for side in (each.inputs, each.outputs))
-        entries.append(
-            each._replace(inputs=ins, outputs=outs, calls=(each.calls or (each.where,))[around:], where=None)
-        )
+        places = each.calls or ((each.where,) if each.where else ())
+        entries.append(each._replace(inputs=ins, outputs=outs, calls=places[around:], where=None))
     recording.entries = entries
     used = {id(x) for each in entries for x in each.inputs}
     changed = [mark.about[0]() for mark in recording.marks if mark.kind == "state" and mark.about[0] is not None]
