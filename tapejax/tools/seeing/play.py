@@ -30,7 +30,7 @@ from ...tf.values.shown import CELLS, is_elsewhere, unreadable, value_text
 from ...tf.values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened
-from .listing import name_of, options
+from .listing import Names, name_of, options
 from .local import Local, Pass, local
 from .split import listed
 from .steps import Backward
@@ -355,7 +355,7 @@ class _Page:
         ends = [outputs[j] for j in cotangents]
         arrays += [(entry.outputs[j], outputs[j]) for j in cotangents]
         called = {names.name(x) or names.stored(x) or f"arg{i}": here for i, (x, here) in enumerate(arrays)}
-        walk = Backward(tape, ends, sources, list(cotangents.values()), [called])
+        walk = Backward(tape, ends, sources, list(cotangents.values()), Names(tape._usable().folded(), [called]))
         walk.of = self.walk.of
         nodes = graph(walk.names, walk.query)
         directions = [tangents[id(x)] if id(x) in tangents else jax.numpy.zeros_like(x) for x in sources]
