@@ -81,3 +81,24 @@ def test_what_has_a_doi_or_is_on_arxiv_says_so():
         entry.partition('"')[0] for entry in entries if not re.search(r"doi\.org/10\.\d{4}|arXiv:\d{4}\.\d{4,5}", entry)
     ]
     assert without == ["f18", "sp05", "s80"]  # proceedings without a DOI, and a thesis
+
+
+def sections(number):
+    """The cells between two headings."""
+    parts = [[]]
+    for cell in cells(number):
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown" and re.match(r"#{2,3} ", source):
+            parts.append([])
+        parts[-1].append(source)
+    return parts
+
+
+@pytest.mark.parametrize("number", ["3", "4", "6", "10"])
+def test_a_tape_has_its_functional_twin(number):
+    """In the section of a tape JAX takes the same derivative, or a sentence says why it cannot be asked for."""
+    twin = re.compile(r"(?m)^# by functions|\*\*By functions\*\*|(?:jax|nnx)\.(?:grad|value_and_grad)\(|eqx\.filter_")
+    answered = r"(?!.*(?:style\.(?:check|same)\(|</details>))"  # an exercise's check, or its answer
+    taped = re.compile(rf"(?m)^ *with tf\.(?:GradientTape|autodiff\.ForwardAccumulator)\({answered}", re.DOTALL)
+    without = [part[0] for part in sections(number) if any(map(taped.search, part)) and not any(map(twin.search, part))]
+    assert without == []
