@@ -159,8 +159,9 @@ class Backward:
 
     def gathered(self, ct: dict[int, Array]) -> list[Array | None]:
         """The gradient of each source, None where nothing came back, of the cotangents of the whole sweep."""
+        slots = self.program.sources
         with active.outside():
-            return self.query.derivative(lambda program, _: [conjugate(ct.get(slot)) for slot in program.sources])
+            return self.query.derivative(lambda *_: [None if x is None else conjugate(ct.get(x)) for x in slots])
 
     def directions(self, tangents: Nest = None) -> list[Array]:
         """The tangent of each source, as given, or ones."""
