@@ -121,6 +121,10 @@ class Edge:
     label: str
     kind: str  # "carries" gradient, "plain", or "cut" (an assignment: the value goes on, its gradient does not)
 
+    def __post_init__(self) -> None:
+        self.tail.outs.append(self)
+        self.head.ins.append(self)
+
 
 class Drawing:
     """A picture of a tape. Notebooks show it; ``figure`` is Matplotlib's, ``savefig(file)`` writes it.
@@ -240,8 +244,7 @@ def graph(names: Names, query: Query) -> list[Node]:
             for origin in assigned.get(id(x), ()):
                 if (tail := maker.get(id(origin))) is not None:
                     node.note = "after assign"  # another node may have the variable's name: what it held before
-                    tail.outs.append(edge := Edge(tail, node, "assign", "cut"))
-                    node.ins.append(edge)
+                    Edge(tail, node, "assign", "cut")
             nodes.append(node)
         return maker[id(x)]
 
@@ -259,9 +262,7 @@ def graph(names: Names, query: Query) -> list[Node]:
                 tail, carries = maker_of(x), i in active.get(position, ())
                 if (id(tail), id(node), id(x)) not in joined:
                     joined.add((id(tail), id(node), id(x)))
-                    edge = Edge(tail, node, shape_text(x), "carries" if carries else "plain")
-                    tail.outs.append(edge)
-                    node.ins.append(edge)
+                    Edge(tail, node, shape_text(x), "carries" if carries else "plain")
         for x in node.arrays:
             maker[id(x)] = node
             node.target = node.target or id(x) in target_ids
@@ -377,18 +378,15 @@ def _by_their_uses(node: Node) -> list[Node]:
 
 def _turn(edge: Edge, layers: list[list[Node]]) -> None:
     """Cuts an edge that passes layers into pieces with a turn in each."""
-    tail, head = edge.tail, edge.head
-    if head.layer - tail.layer <= 1:
-        return
-    head.ins.remove(edge)
-    for layer in range(tail.layer + 1, head.layer):
-        turn = Node("", kind="turn", carries=edge.kind == "carries", layer=layer)
-        edge.head = turn
-        turn.ins.append(edge)
-        edge = Edge(turn, head, "", edge.kind)
-        turn.outs.append(edge)
-        layers[layer].append(turn)
-    head.ins.append(edge)
+    passed, head = range(edge.tail.layer + 1, edge.head.layer), edge.head
+    turns = [Node("", kind="turn", carries=edge.kind == "carries", layer=layer) for layer in passed]
+    if turns:
+        head.ins.remove(edge)
+        edge.head = turns[0]
+        turns[0].ins.append(edge)
+    for turn, after in itertools.pairwise([*turns, head]):
+        layers[turn.layer].append(turn)
+        Edge(turn, after, "", edge.kind)
 
 
 def _order(layers: list[list[Node]]) -> None:

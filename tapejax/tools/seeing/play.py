@@ -296,9 +296,15 @@ class _Page:
     def factor(self, derivative: Local, rule: str, by: Array, shape: tuple[int, ...]) -> Json:
         """How a cotangent or tangent, `by`, becomes another of a `shape`: with which factor, or else by which rule."""
         value = derivative.value
-        summed = value is not None and not derivative.matrix and value.shape != shape
         said = {"rule": derivative.rule or rule, "value": self.value(value), "shapes": derivative.shapes}
-        return {**said, "by": self.value(by), "matrix": derivative.matrix, "sum": summed}
+        if value is None:
+            return said
+        return {
+            **said,
+            "by": self.value(by),
+            "matrix": derivative.matrix,
+            "sum": not derivative.matrix and value.shape != shape,
+        }
 
     def split(self) -> list[Json] | None:
         """JAX's programs beside the tape; the rows of an equation have the node of the operation that it belongs to."""
