@@ -94,9 +94,8 @@ class Node:
 
     @property
     def from_outside(self) -> bool:
-        return (
-            self.kind in ("source", "constant") and not self.ins
-        )  # what an assignment put into a variable has its place
+        # what an assignment put into a variable has its place
+        return self.kind in ("source", "constant") and not self.ins
 
     @property
     def pull(self) -> float:
@@ -449,9 +448,8 @@ def _spread(wishes: Sequence[float], offsets: Sequence[float], pulls: Sequence[f
 
     Isotonic regression by pooling adjacent violators; SciPy has it, in a module that takes a second to import.
     """
-    pools: list[
-        tuple[float, float, int]
-    ] = []  # places that touch: their mean without offsets, its weight, their number
+    # places that touch: their mean without offsets, its weight, their number
+    pools: list[tuple[float, float, int]] = []
     for wish, offset, pull in zip(wishes, offsets, pulls, strict=True):
         mean, weight, count = wish - offset, pull, 1
         while pools and pools[-1][0] > mean:
@@ -484,11 +482,8 @@ class Layout:
         across, tail, head = self.across, edge.tail, edge.head
         size = self._sizes[tail.layer]
         out, into = (self._sizes[n.layer] if n.kind == "turn" else n.size(across) for n in (tail, head))
-        start, end, turn = (
-            self.spot(tail, out / 2),
-            self.spot(head, -into / 2),
-            self.spot(tail, size / 2 + self.gap / 2),
-        )
+        start, end = self.spot(tail, out / 2), self.spot(head, -into / 2)
+        turn = self.spot(tail, size / 2 + self.gap / 2)
         bends = [(turn[0], start[1]), (turn[0], end[1])] if across else [(start[0], turn[1]), (end[0], turn[1])]
         return [self.spot(tail, -out / 2)] * (tail.kind == "turn") + [start, *bends, end]
 
@@ -520,7 +515,7 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
     margin, legend = 0.35, 0.45
     items = _legend(nodes)
     narrow, height = layout.width + 2 * margin, layout.height + 2 * margin + legend
-    width = max(narrow, sum(map(_legend_width, items)) + 2 * margin, 5.2)
+    width = max(narrow, sum(_legend_width(text) for text, *_ in items) + 2 * margin, 5.2)
     engine: Any = "none"  # whatever the user's rcParams say
     figure = Figure(figsize=(width, height), dpi=100, layout=engine)
     FigureCanvasAgg(figure)
@@ -583,13 +578,10 @@ Item: TypeAlias = tuple[str, str, str]  # of the legend: what it says, its colou
 
 def _legend(nodes: Sequence[Node]) -> list[Item]:
     """What a legend explains: the kinds of nodes that there are."""
-    lost = [node for node in nodes if node.kind == "source" and not node.carries]
-    sources = [
-        node for node in nodes if node not in lost and (node.kind == "source" or node.source and not node.target)
-    ]
+    lost, reached = ([n for n in nodes if n.kind == "source" and n.carries is carries] for carries in (False, True))
     plain = [node for node in nodes if node.kind == "operation" and not node.target and not node.source]
     items = [
-        (("source", AMBER, BLUE), bool(sources)),
+        (("source", AMBER, BLUE), bool(reached) or any(node.source and not node.target for node in nodes)),
         (("source, not reached", AMBER, OUTLINE), bool(lost)),
         (("carries gradient", PALE, BLUE), any(node.carries for node in plain)),
         (("does not", SILVER, OUTLINE), any(not node.carries for node in plain)),
@@ -599,15 +591,14 @@ def _legend(nodes: Sequence[Node]) -> list[Item]:
     return [item for item, shown in items if shown]
 
 
-def _legend_width(item: Item) -> float:
-    return 0.45 + 0.065 * len(item[0])
+def _legend_width(text: str) -> float:
+    return 0.45 + 0.065 * len(text)
 
 
 def _paint_legend(axes: Axes, x: float, y: float, items: Sequence[Item]) -> None:
     from matplotlib.patches import Rectangle
 
-    for item in items:
-        text, fill, edge = item
+    for text, fill, edge in items:
         axes.add_patch(Rectangle((x, y - 0.06), 0.18, 0.12, facecolor=fill, edgecolor=edge, linewidth=1))
         axes.text(x + 0.25, y, text, fontsize=7.5, va="center", color=GREY)
-        x += _legend_width(item)
+        x += _legend_width(text)
