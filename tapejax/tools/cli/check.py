@@ -466,10 +466,8 @@ class _Reader(ast.NodeVisitor):
         for alias in node.names:
             path = self.imported(alias, alias.name)
             self.modules.add((0, alias.name))
-            if path is not None and alias.asname is None:
-                path = (
-                    "tf.keras" if alias.name.startswith(imports.KERAS) else "tf"
-                )  # `import tensorflow.keras` binds tensorflow
+            if path is not None and alias.asname is None:  # `import tensorflow.keras` binds tensorflow
+                path = "tf.keras" if alias.name.startswith(imports.KERAS) else "tf"
             self.scope.bind(alias.asname or alias.name.partition(".")[0], frozenset([path]), self.sure)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:

@@ -91,9 +91,8 @@ class Node:
 
     @property
     def from_outside(self) -> bool:
-        return (
-            self.kind in ("source", "constant") and not self.ins
-        )  # what an assignment put into a variable has its place
+        # what an assignment put into a variable has its place
+        return self.kind in ("source", "constant") and not self.ins
 
     @property
     def pull(self) -> float:
@@ -117,6 +116,10 @@ class Edge:
     head: Node
     label: str
     kind: str  # "carries" gradient, "plain", or "cut" (an assignment: the value goes on, its gradient does not)
+
+    def __post_init__(self) -> None:
+        self.tail.outs.append(self)
+        self.head.ins.append(self)
 
 
 class Drawing:
@@ -237,8 +240,7 @@ def graph(names: Names, query: Query) -> list[Node]:
             for origin in assigned.get(id(x), ()):
                 if (tail := maker.get(id(origin))) is not None:
                     node.note = "after assign"  # another node may have the variable's name: what it held before
-                    tail.outs.append(edge := Edge(tail, node, "assign", "cut"))
-                    node.ins.append(edge)
+                    Edge(tail, node, "assign", "cut")
             nodes.append(node)
         return maker[id(x)]
 
@@ -256,9 +258,7 @@ def graph(names: Names, query: Query) -> list[Node]:
                 tail, carries = maker_of(x), i in active.get(position, ())
                 if (id(tail), id(node), id(x)) not in joined:
                     joined.add((id(tail), id(node), id(x)))
-                    edge = Edge(tail, node, shape_text(x), "carries" if carries else "plain")
-                    tail.outs.append(edge)
-                    node.ins.append(edge)
+                    Edge(tail, node, shape_text(x), "carries" if carries else "plain")
         for x in node.arrays:
             maker[id(x)] = node
             node.target = node.target or id(x) in target_ids
@@ -374,18 +374,15 @@ def _by_their_uses(node: Node) -> list[Node]:
 
 def _turn(edge: Edge, layers: list[list[Node]]) -> None:
     """Cuts an edge that passes layers into pieces with a turn in each."""
-    tail, head = edge.tail, edge.head
-    if head.layer - tail.layer <= 1:
-        return
-    head.ins.remove(edge)
-    for layer in range(tail.layer + 1, head.layer):
-        turn = Node("", kind="turn", carries=edge.kind == "carries", layer=layer)
-        edge.head = turn
-        turn.ins.append(edge)
-        edge = Edge(turn, head, "", edge.kind)
-        turn.outs.append(edge)
-        layers[layer].append(turn)
-    head.ins.append(edge)
+    passed, head = range(edge.tail.layer + 1, edge.head.layer), edge.head
+    turns = [Node("", kind="turn", carries=edge.kind == "carries", layer=layer) for layer in passed]
+    if turns:
+        head.ins.remove(edge)
+        edge.head = turns[0]
+        turns[0].ins.append(edge)
+    for turn, after in itertools.pairwise([*turns, head]):
+        layers[turn.layer].append(turn)
+        Edge(turn, after, "", edge.kind)
 
 
 def _order(layers: list[list[Node]]) -> None:
@@ -448,9 +445,8 @@ def _spread(wishes: Sequence[float], offsets: Sequence[float], pulls: Sequence[f
 
     Isotonic regression by pooling adjacent violators; SciPy has it, in a module that takes a second to import.
     """
-    pools: list[
-        tuple[float, float, int]
-    ] = []  # places that touch: their mean without offsets, its weight, their number
+    # places that touch: their mean without offsets, its weight, their number
+    pools: list[tuple[float, float, int]] = []
     for wish, offset, pull in zip(wishes, offsets, pulls, strict=True):
         mean, weight, count = wish - offset, pull, 1
         while pools and pools[-1][0] > mean:
@@ -483,11 +479,8 @@ class Layout:
         across, tail, head = self.across, edge.tail, edge.head
         size = self._sizes[tail.layer]
         out, into = (self._sizes[n.layer] if n.kind == "turn" else n.size(across) for n in (tail, head))
-        start, end, turn = (
-            self.spot(tail, out / 2),
-            self.spot(head, -into / 2),
-            self.spot(tail, size / 2 + self.gap / 2),
-        )
+        start, end = self.spot(tail, out / 2), self.spot(head, -into / 2)
+        turn = self.spot(tail, size / 2 + self.gap / 2)
         bends = [(turn[0], start[1]), (turn[0], end[1])] if across else [(start[0], turn[1]), (end[0], turn[1])]
         return [self.spot(tail, -out / 2)] * (tail.kind == "turn") + [start, *bends, end]
 
@@ -519,7 +512,7 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
     margin, legend = 0.35, 0.45
     items = _legend(nodes)
     narrow, height = layout.width + 2 * margin, layout.height + 2 * margin + legend
-    width = max(narrow, sum(map(_legend_width, items)) + 2 * margin, 5.2)
+    width = max(narrow, sum(_legend_width(text) for text, *_ in items) + 2 * margin, 5.2)
     engine: Any = "none"  # whatever the user's rcParams say
     figure = Figure(figsize=(width, height), dpi=100, layout=engine)
     FigureCanvasAgg(figure)
@@ -582,13 +575,10 @@ Item: TypeAlias = tuple[str, str, str]  # of the legend: what it says, its colou
 
 def _legend(nodes: Sequence[Node]) -> list[Item]:
     """What a legend explains: the kinds of nodes that there are."""
-    lost = [node for node in nodes if node.kind == "source" and not node.carries]
-    sources = [
-        node for node in nodes if node not in lost and (node.kind == "source" or node.source and not node.target)
-    ]
+    lost, reached = ([n for n in nodes if n.kind == "source" and n.carries is carries] for carries in (False, True))
     plain = [node for node in nodes if node.kind == "operation" and not node.target and not node.source]
     items = [
-        (("source", AMBER, BLUE), bool(sources)),
+        (("source", AMBER, BLUE), bool(reached) or any(node.source and not node.target for node in nodes)),
         (("source, not reached", AMBER, OUTLINE), bool(lost)),
         (("carries gradient", PALE, BLUE), any(node.carries for node in plain)),
         (("does not", SILVER, OUTLINE), any(not node.carries for node in plain)),
@@ -598,15 +588,14 @@ def _legend(nodes: Sequence[Node]) -> list[Item]:
     return [item for item, shown in items if shown]
 
 
-def _legend_width(item: Item) -> float:
-    return 0.45 + 0.065 * len(item[0])
+def _legend_width(text: str) -> float:
+    return 0.45 + 0.065 * len(text)
 
 
 def _paint_legend(axes: Axes, x: float, y: float, items: Sequence[Item]) -> None:
     from matplotlib.patches import Rectangle
 
-    for item in items:
-        text, fill, edge = item
+    for text, fill, edge in items:
         axes.add_patch(Rectangle((x, y - 0.06), 0.18, 0.12, facecolor=fill, edgecolor=edge, linewidth=1))
         axes.text(x + 0.25, y, text, fontsize=7.5, va="center", color=GREY)
-        x += _legend_width(item)
+        x += _legend_width(text)

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.dependence import has_tangent
-from ...places import Line, Place, line_of
+from ...places import Line, line_of
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
@@ -32,7 +32,7 @@ from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
-from .listing import Names, Variables, loops, name_of
+from .listing import Names, Variables, loops, name_of, namespaces
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward, BackwardStep
@@ -164,25 +164,19 @@ def _html(report: SourceReport) -> str:
 # ---- finding out ----------------------------------------------------------------------------------------------------
 
 
-def explain(
-    tape: GradientTape | ForwardAccumulator,
-    target: Nest,
-    sources: Nest,
-    spaces: Sequence[dict],
-    places: Sequence[Place],
-) -> Explanation:
-    """What `explain` of a tape or an accumulator returns; `spaces` are the user's variables, `places` where his code is that
-    asks."""
+def explain(tape: GradientTape | ForwardAccumulator, target: Nest, sources: Nest) -> Explanation:
+    """What `explain` of a tape or an accumulator returns."""
     ends, starts = _leaves(target, targets_of), _leaves(sources, sources_of)
     recording = None if tape._recording is None else active.continuation_of(tape._recording).folded()
     with active.outside():
+        spaces = namespaces()
         names = Names(recording or Recording(), spaces)
         values = {name: x for space in reversed(spaces) for name, x in space.items()}
         called = [_is_number(leaf) and number_name(leaf.array, values) or names.of(leaf.array) for leaf in ends]
         of = called[0] if len(called) == 1 else f"the sum of {', '.join(called[:6])}{' ...' if len(called) > 6 else ''}"
         if recording is not None:
             backward = tape if isinstance(tape, GradientTape) else None
-            case = _Case(backward, recording, names, spaces, values, places, ends)
+            case = _Case(backward, recording, names, values, ends)
             reports = case.noted([case.report(leaf, i) for i, leaf in enumerate(starts)], of)
             return Explanation(reports, of, _GRADIENT if backward else _JVP)
         assert isinstance(tape, GradientTape), "an accumulator always has its recording"
@@ -220,13 +214,11 @@ class _Case:
         tape: GradientTape | None,  # None for an accumulator: numbers take a backward pass
         recording: Recording,
         names: Names,
-        spaces: Sequence[dict],
         values: Variables,
-        places: Sequence[Place],
         ends: Sequence[Leaf],
     ):
-        self.tape, self.recording, self.names, self.spaces = tape, recording, names, spaces
-        self.texts, self.ends, self.entries = Texts(recording, places), ends, recording.entries
+        self.tape, self.recording, self.names, self.ends = tape, recording, names, ends
+        self.texts, self.entries = Texts(recording), recording.entries
         self.traced: set[Hashable] = set()  # pullbacks that were found to be sound
         self.values = values
         # what the notes on connected sources need
@@ -262,7 +254,7 @@ class _Case:
             return reports
         targets = [leaf.array for leaf in self.ends]
         starts = [source for _, source, _, _ in self._connected]
-        numbers = None if self.tape is None else GradientNumbers(self.tape, self.ends, starts, self.spaces)
+        numbers = None if self.tape is None else GradientNumbers(self.tape, self.ends, starts, self.names)
         for i, (position, _, text, relevant) in enumerate(self._connected):
             notes = [
                 *text.graph.watched_late(targets, connected=True),
@@ -325,7 +317,7 @@ class _Case:
         by_python = [entry for entry in entries if entry.op.runs_python]
         if not by_python:
             return []
-        walk = Backward(tape, [leaf.value for leaf in self.ends], [source.value], None, self.spaces)
+        walk = Backward(tape, [leaf.value for leaf in self.ends], [source.value], names=self.names)
         passed: list[BackwardStep] = []  # only running these tells
         try:
             passed += walk

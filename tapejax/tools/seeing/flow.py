@@ -100,9 +100,8 @@ class Text:
         assignments = sorted((a for a in self.assignments if name in a.names), key=lambda a: -a.line.number)
         before = [a for a in assignments if line is not None and a.line.number <= line]
         last = next((i for i, a in enumerate(before) if not a.changes), None)
-        return (
-            assignments if last is None else before[: last + 1]
-        )  # in a loop, a use may depend on what is below it, too
+        # in a loop, a use may depend on what is below it, too
+        return assignments if last is None else before[: last + 1]
 
     def sources(self, line: int | None) -> list[tuple[str, frozenset[str]]]:
         """What the call of ``explain`` at a line has as its sources, and the names in each; nothing where that is not seen."""

@@ -18,7 +18,7 @@ from ...tf.values.structures import is_variable
 from ...tf.values.types import Array
 from .flow import KERAS_GIVES, Assignment, Text, root
 from .graph_evidence import Graph
-from .listing import Variables, dependents, watched_as
+from .listing import Variables, dependents, running, watched_as
 from .reasons import At, Reason, at, reason
 
 # What Python and NumPy make, which no tape records.
@@ -41,7 +41,8 @@ def number_name(value: object, values: Variables) -> str | None:
 class Texts:
     """The text around the tape's block and around the call of `explain`."""
 
-    def __init__(self, recording: Recording, places: Sequence[Place]):
+    def __init__(self, recording: Recording):
+        places = running()
         entered = [mark.where for mark in recording.marks if mark.kind in ("enter", "reset") and mark.where]
         self.block = Text(entered[0] if entered else None)
         # where the call is in the block's own text, it is known which lines have run
