@@ -24,7 +24,7 @@ from ...tape import active
 from ...tape.query import Query
 from ...tape.recording import Recording
 from ...tf.values.errors import extra_missing
-from ...tf.values.shown import number_text
+from ...tf.values.shown import DARK, number_text
 from ...tf.values.types import Array
 from .graph_evidence import given_at
 from .listing import Names, ancestors, name_of, options, shortened
@@ -52,10 +52,7 @@ OUTLINE, EDGE, RED = "#9ca3af", "#b6bcc6", "#b91c1c"
 # By the kind of an edge: its colour, its width, its place above others, the colour of its label.
 _EDGES = {"carries": (BLUE, 1.5, 2, BLUE), "cut": (RED, 1.0, 1, RED), "plain": (EDGE, 1.0, 1, GREY)}
 # In dark themes, of JupyterLab, of VS Code and of the site, the picture is dark: light and dark change places, hues stay.
-DARK = (
-    '<style>body:is([data-jp-theme-light="false"],.vscode-dark,[data-md-color-scheme="slate"]) img.tapejax'
-    "{filter:invert(.88) hue-rotate(180deg)}</style>"
-)
+INVERTED = f"<style>{DARK} img.tapejax{{filter:invert(.88) hue-rotate(180deg)}}</style>"
 # Of Matplotlib, which is imported when something is drawn.
 Figure: TypeAlias = Any
 Axes: TypeAlias = Any
@@ -155,9 +152,9 @@ class Drawing:
     ) -> tuple[dict[str, str], dict[str, Any]]:
         """HTML, since Jupyter puts a text in the place of a picture only there; PNG for what shows no HTML."""
         image = f"data:image/svg+xml;base64,{base64.b64encode(self.svg().encode()).decode()}"
-        style = "max-width:100%;height:auto"
-        page = f'{DARK}<img class="tapejax" alt="{html.escape(self.alt)}" src="{image}" style="{style}">'
         width, height = (int(inches * 96) for inches in self.figure.get_size_inches())
+        style = f"max-width:100%;min-width:{width * 6 // 10}px;height:auto"  # on a narrow page it is scrolled, and can be read
+        page = f'{INVERTED}<img class="tapejax" alt="{html.escape(self.alt)}" src="{image}" style="{style}">'
         data = {"text/html": page, "image/png": base64.b64encode(self.png()).decode(), "text/plain": repr(self)}
         return data, {"image/png": {"width": width, "height": height, "alt": self.alt}}
 
