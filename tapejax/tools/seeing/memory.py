@@ -136,9 +136,8 @@ def _held_by_pullbacks(pullbacks: Sequence[Callable]) -> list[int]:
     here = _references({0: object()})[0]
     counts = Counter(id(x) for x in held if isinstance(x, Tensor))
     tensors = {id(x): x for x in held if isinstance(x, Tensor)}
-    alone = [
-        key for key, count in _references(tensors).items() if count - here <= 2 * counts[key]
-    ]  # `held` refers, too
+    # `held` refers, too
+    alone = [key for key, count in _references(tensors).items() if count - here <= 2 * counts[key]]
     return [id(x) for x in held if isinstance(x, jax.Array)] + [id(tensors[key]._array) for key in alone]
 
 

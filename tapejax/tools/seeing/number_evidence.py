@@ -69,9 +69,8 @@ class GradientNumbers:
         except NonFiniteError as error:
             said, in_derivative, cure = str(error).partition(". Its derivative")
             values = {"value": "nan" if np.isnan(_wide(gradient)).any() else "infinite", "said": said, "cure": cure}
-            return reason(
-                "not finite" if in_derivative else "not finite: forward", at(error.entry), **values
-            ), error.entry
+            case = "not finite" if in_derivative else "not finite: forward"
+            return reason(case, at(error.entry), **values), error.entry
         return None
 
 

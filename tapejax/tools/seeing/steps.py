@@ -230,9 +230,9 @@ def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
 
 
 def _cotangents_html(of: str, values: Sequence[tuple[str, Array]]) -> str:
-    return "".join(
-        f"<div>∂{html.escape(of)}/∂{html.escape(name)} {faint(type_of(x))}{small_html(x)}</div>" for name, x in values
-    )
+    names = [f"∂{html.escape(of)}/∂{html.escape(name)}" for name, _ in values]
+    pairs = zip(names, values, strict=True)
+    return "".join(f"<div>{name} {faint(type_of(x))}{small_html(x)}</div>" for name, (_, x) in pairs)
 
 
 def is_nonzero(x: Array) -> bool:
@@ -291,9 +291,8 @@ def _place(number: int, entry: Entry) -> str:
 
 def _forward_message(position: int, entry: Entry, x: Array, names: Names) -> str:
     culprits = ", ".join(names.of(i) for i in entry.inputs if not _finite(i))
-    said = (
-        f"its input {culprits} came in that way: the tape did not compute it" if culprits else "its inputs are finite"
-    )
+    given = f"its input {culprits} came in that way: the tape did not compute it"
+    said = given if culprits else "its inputs are finite"
     inputs = "; ".join(f"{names.of(i)} = {value_text(i)}" for i in entry.inputs if isinstance(i, jax.Array))
     return f"forward: {_place(position, entry)}, gives {names.of(x)}, which is {_what(x)}; {said}. {inputs}".strip()
 
