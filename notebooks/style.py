@@ -1,7 +1,7 @@
 """How the notebooks' figures look: ``import style; style.use()``, and `show` for each; and `check`, for their exercises.
 
-The colours are Okabe and Ito's, which people with any kind of colour vision tell apart. Lines carry their names on the
-picture (`name`, `name_lines`), so that nobody has to match a legend.
+The colours are Okabe and Ito's, which people with any kind of colour vision tell apart, but for a red that is called red.
+Lines carry their names on the picture (`name`, `name_lines`), so that nobody has to match a legend.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import matplotlib as mpl
 import numpy as np
 from cycler import cycler
 
-BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, GREY, INK = "#B5478F", "#56B4E9", "#7A7A7A", "#222222"
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#C7331F"
+PURPLE, SKY, GREY, INK = "#B5478F", "#56B4E9", "#6E6E6E", "#222222"
 CYCLE = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
-READABLE = {ORANGE: "#A06800", SKY: "#1F7DB5"}  # of text in these colours, on white and in dark themes
+CONTRAST = 4.5  # that of text on white, at least
 
 DIVERGING = "RdBu_r"  # red above zero, white at zero, blue below
 SEQUENTIAL = "cividis"
@@ -95,17 +95,29 @@ def show(alt: str) -> None:
     few.save(out := io.BytesIO(), "png", optimize=True)
     plt.close(figure)
     shown, image = {"width": width // 2, "height": height // 2, "alt": alt}, base64.b64encode(out.getvalue()).decode()
-    size = f'width="{width // 2}" style="max-width:100%;height:auto"'
+    size = (
+        f'width="{width // 2}" style="max-width:100%;min-width:{width * 3 // 10}px;height:auto"'  # a phone scrolls it
+    )
     # Jupyter shows no other `alt`
     page = f'{DARK}<img class="figure" alt="{html.escape(alt)}" src="data:image/png;base64,{image}" {size}>'
     display({"text/html": page, "image/png": image, "text/plain": alt}, raw=True, metadata={"image/png": shown})
 
 
+def readable(color: Any) -> tuple[float, ...]:
+    """The colour, darkened until it is told from white by the ratio of WCAG 2."""
+    rgb = np.array(mpl.colors.to_rgb(color))
+    while (
+        1.05 / (0.05 + np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722))
+        < CONTRAST
+    ):
+        rgb *= 0.97
+    return tuple(rgb.tolist())
+
+
 def name(ax: Any, x: float, y: float, text: str, color: str = INK, **options: Any) -> Any:
     """Writes `text` at the point `(x, y)` of the data, six points to its right unless ``xytext`` says otherwise."""
     options = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "fontsize": 12, **options}
-    color = READABLE.get(color, color) if isinstance(color, str) else color  # it may be an array
-    return ax.annotate(text, (x, y), color=color, **options)
+    return ax.annotate(text, (x, y), color=readable(color), **options)
 
 
 def name_lines(ax: Any, lines: Iterable[Any] | None = None, gap: float = 14, **options: Any) -> None:

@@ -36,10 +36,16 @@ def caller(skip: int = 2) -> Place | None:
     return None
 
 
+# Functions of JAX's that run several operations: code that is printed calls them.
+NAMED = frozenset(
+    "softmax gelu logsumexp dot_product_attention bernoulli uniform normal truncated_normal randint".split()
+)
+
+
 def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
     """What `caller` returns, and where each running function is, from that whose frame has the `id` `block` inwards.
 
-    Functions of JAX's and of tapejax do not count. There are none where the first is also the last.
+    Functions of tapejax's do not count, of JAX's only `NAMED` ones. There are none where the first is also the last.
     """
     frame: Any = sys._getframe(skip)
     where: Place | None = None
@@ -53,7 +59,7 @@ def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
                 return (where or place, (place, *inner[::-1])) if inner else (place, ())
             where = where or place
             inner.append(place)
-        elif whose == "library":
+        elif whose == "library" or whose == "jax" and code.co_name in NAMED:
             inner.append((code, frame.f_lasti))
         frame = frame.f_back
     return where, tuple(inner[::-1])
@@ -83,7 +89,15 @@ def serves(file: str) -> bool:
 
 @functools.cache
 def _whose(file: str) -> str:
-    return "user" if not serves(file) else "own" if file.startswith(_OWN) else "library"
+    if not serves(file):
+        return "user"
+    own, jaxs = map(file.startswith, _OWN)
+    return "own" if own else "jax" if jaxs else "library"
+
+
+def is_jaxs(file: str) -> bool:
+    """Whether `file` is JAX's."""
+    return _whose(file) == "jax"
 
 
 class Line(NamedTuple):

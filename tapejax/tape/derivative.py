@@ -11,11 +11,14 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import jax
+
 from ..jaxprs.cache import Cache
 from ..jaxprs.fence import current_trace
 from ..jaxprs.types import Function, Values
 from . import active, runner
 from .operation import Op, PythonOp
+from .pullback import CustomOp, PullbackOp
 from .recording import Span
 from .rules import depends_on_rules
 from .slicing import Program
@@ -112,9 +115,14 @@ def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values
     return _noted(SweepsOp(kind, rows, program, False), values, ())
 
 
-def _is_pure(program: Program) -> bool:
-    """Whether a derivative of it is a function of its values. One that calls the user's Python closes over what that does."""
-    return not any([x.op.runs_python or type(x.op).pull_back is not Op.pull_back for x in program.steps])
+def _is_pure(op: Op) -> bool:
+    """Whether its derivative is a function of its values. One that calls the user's Python closes over what that does."""
+    return not op.runs_python and type(op).pull_back is Op.pull_back
+
+
+def _is_custom(op: Op) -> bool:
+    """Whether it can be replaced by one that is pure: the call of a function with a gradient of the user's."""
+    return type(op) is PullbackOp and op.results > 0
 
 
 def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
@@ -122,7 +130,7 @@ def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
     recordings = list(trace.recordings) if type(trace) is active.kind else []
     starts = [len(recording.entries) for recording in recordings]
     results: list[Any] = runner.current.run(op, (*values, *ends))
-    if recordings and _is_pure(op.program):
+    if recordings and all([_is_pure(step.op) or _is_custom(step.op) for step in op.program.steps]):
         query = getattr(values, "query", None)
         folded = None if query is None else query.folded()
         part = "targets" if op.name == "jvp" else "sources"
@@ -138,8 +146,18 @@ def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
 
 def _one(
     op: SweepsOp, program: Callable[[], tuple[Program, Values]], ends: Values, part: str, kept: list[bool]
-) -> tuple[DerivativeOp, tuple[Any, ...]]:
-    """The operation, of the sources (of a "jvp": the targets) that are kept, and its inputs."""
+) -> tuple[DerivativeOp, tuple[Any, ...]] | None:
+    """The operation, of the sources (of a "jvp": the targets) that are kept, and its inputs; None if a part cannot be traced."""
     seen, values = program()
+    custom = [step for step in seen.steps if _is_custom(step.op)]
+    try:
+        for step in custom:
+            jax.eval_shape(step.op.fn, *[values[i] for i in step.ins])
+    except Exception:  # the user's Python needs values
+        return None
+    traced: dict[int, Op] = {id(step.op): CustomOp(step.op) for step in custom}  # type: ignore[arg-type]
+    steps = tuple([step._replace(op=traced.get(id(step.op), step.op)) for step in seen.steps])
+    seen = dataclasses.replace(seen, steps=steps)
     seen = dataclasses.replace(seen, **{part: tuple(itertools.compress(getattr(seen, part), kept))})
-    return derivative_op(op.name, op.take, seen, op.from_ends), (*values, *ends)
+    make = DerivativeOp if custom else derivative_op
+    return make(op.name, op.take, seen, op.from_ends), (*values, *ends)

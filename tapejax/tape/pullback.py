@@ -68,6 +68,16 @@ class PullbackOp(PythonOp):
         return [out[j] for j in step.active_outs]
 
 
+class CustomOp(Op):
+    """What a `PullbackOp` with results does at any inputs: traced, with its gradient. `results` is as there."""
+
+    __slots__ = ("results",)
+
+    def __init__(self, op: PullbackOp):
+        super().__init__(op.name, op.fn)
+        self.results = op.results
+
+
 def refuse_ref(cotangents: Values) -> Sequence[Any]:
     """The pullback of an operation on a ``jax.Ref``, or on another value that changes in place."""
     raise LookupError(

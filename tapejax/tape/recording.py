@@ -76,11 +76,12 @@ class Mark(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Entries that are one derivative: the range of their positions, what gives the one operation and its inputs, its outputs."""
+    """Entries that are one derivative: the range of their positions, what gives the one operation and its inputs, if
+    there is one, its outputs."""
 
     start: int
     stop: int
-    one: Callable[[], tuple[Op, tuple[Any, ...]]]
+    one: Callable[[], tuple[Op, tuple[Any, ...]] | None]
     outputs: tuple[Any, ...]
 
 
@@ -92,6 +93,8 @@ class Recording:
         self.x64 = jax.config.jax_enable_x64  # type: ignore[attr-defined]
         self.entries: list[Entry] = []
         self.derivatives: list[Span] = []
+        # by the id of an operation: what it refers to weakly, kept alive
+        self.kept: dict[int, Any] = {}
         # id of a watched array -> (the array, kept alive; how many entries there were when the watch began)
         self.watched: dict[int, tuple[Any, int]] = {}
         # id of a watched variable -> (the variable, the arrays that it held when it was read)
@@ -150,8 +153,8 @@ class Recording:
         spans: dict[int, tuple[Span, Entry]] = {}
         stop = 0
         for span in sorted(self.derivatives, key=lambda span: (span.start, -span.stop)):
-            if span.start >= stop:
-                spans[span.start], stop = (span, self._entry(span)), span.stop
+            if span.start >= stop and (one := span.one()) is not None:
+                spans[span.start], stop = (span, self._entry(span, *one)), span.stop
         while True:
             inside = {i for span, _ in spans.values() for i in range(span.start, span.stop)}
             seen = [entry for i, entry in enumerate(self.entries) if i not in inside]
@@ -167,9 +170,9 @@ class Recording:
         made = {id(x) for entry in self.entries[span.start : span.stop] for x in entry.outputs}
         return len(results) == len(span.outputs) > 0 and results <= made and used.isdisjoint(made - results)
 
-    def _entry(self, span: Span) -> Entry:
+    def _entry(self, span: Span, op: Op, inputs: tuple[Any, ...]) -> Entry:
         first = min(self.entries[span.start : span.stop], key=lambda entry: len(entry.calls))
-        return Entry(*span.one(), span.outputs, first.where, None, first.calls)
+        return Entry(op, inputs, span.outputs, first.where, None, first.calls)
 
     def watch(self, array: Value, variable: Any = None) -> None:
         """Watches `array`, which `variable` holds now, if one is given. Each later array of it is watched when it is read."""

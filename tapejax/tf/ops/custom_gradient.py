@@ -250,6 +250,7 @@ def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recor
             """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
             return _anew(function, call.given, call.used, flat[len(outputs) :])
 
+        functools.update_wrapper(again, function)
         copy = functools.partial(_copies, len(outputs))
         op = PullbackOp(call.name, again, pull, copy, len(outputs))
         results = dispatch.run(op, (*outputs, *inputs))
@@ -297,21 +298,8 @@ def _takes_variables(backward: Callable) -> bool:
 def _anew(fn: Callable, arguments: _Arguments, used: Sequence[reading.Used], arrays: Sequence[Array]) -> list:
     """What `fn` gives at other arrays of its arguments and of what it uses, as raw arrays."""
     count = len(arrays) - len(_arrays_in(used))
-    result = _holding(used, iter(arrays[count:]), arguments.call_with, fn, iter(arrays[:count]))
+    result = reading.holding(used, iter(arrays[count:]), arguments.call_with, fn, iter(arrays[:count]))
     return [raw(x) for x in nest.flatten(result)]
-
-
-def _holding(used: Sequence[reading.Used], arrays: Iterator[Array], fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
-    """``fn(*args, **kwargs)`` with `arrays` in the places that were `used`. Its assignments are undone."""
-    with reading.tracing:
-        before = [(holder, attribute, getattr(holder, attribute)) for holder, attribute, _ in used]
-        restore = itertools.starmap(setattr, before)
-        try:
-            for holder, attribute, value in used:
-                setattr(holder, attribute, next(arrays) if isinstance(value, jax.Array) else value)
-            return fn(*args, **kwargs)
-        finally:
-            list(restore)  # one call in C: an interrupt comes before or after it
 
 
 def _copies(count: int, *arrays: Array) -> list[Array]:

@@ -31,7 +31,7 @@ from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRan
 from ..values.missing import no_attribute
 from ..values.names import name_scope
 from ..values.reading import inside_function
-from ..values.staging import Staged, abstract, derivative_possible, init_scope, tracing
+from ..values.staging import JointOp, Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, _creations, is_array_like
 from ..values.types import Array, Nest, VariableLike
@@ -406,6 +406,13 @@ class Program:
         specs = iter([_spec(x) for x in inputs])
         self.args = tuple(_unwrapped(rebuild(x, specs)) for x in args)
         self.kwargs = {name: _unwrapped(rebuild(x, specs)) for name, x in kwargs.items()}
+        self._target = function.python_function
+        self._note()
+
+    def _note(self) -> None:
+        if not self.staged.created and isinstance(self.staged.noted, JointOp):
+            slots = [(slot.holder, slot.attribute) for slot in self.staged.slots]
+            self.staged.keep(_Again(self._target, self.args, self.kwargs, slots, len(self.staged.constants)))
 
     def __call__(self, arrays: Sequence[Array]) -> Nest:
         if self.staged.incomplete:
@@ -420,6 +427,7 @@ class Program:
         with tracing:  # another thread may be at it
             if self._again is not None:
                 self.staged, self._again = self._again(), None
+                self._note()
 
     @property
     def structured_outputs(self) -> Spec:
@@ -462,6 +470,31 @@ def _unwrapped(structure: Nest) -> Nest:
         return key if isinstance(key, weakref.ref) else x
 
     return nest.map_structure(leaf, structure)
+
+
+class _Again:
+    """Runs the Python function of a program at inputs of its operation: of `slots`, constants, tensors of the arguments."""
+
+    def __init__(
+        self, target: Callable, args: Arguments, kwargs: Keywords, slots: Sequence[tuple[Any, str]], constants: int
+    ):
+        self._target, self._args, self._kwargs = target, args, kwargs
+        self._slots, self._constants = slots, constants
+
+    def __call__(self, inputs: Sequence[Array]) -> list[Array]:
+        """The results. What the function assigns is undone."""
+        left = iter(inputs[len(self._slots) + self._constants :])
+        args, kwargs = nest.map_structure(_alive, ([*self._args], self._kwargs))
+        args = [rebuild(x, left) for x in args]
+        kwargs = {name: rebuild(x, left) for name, x in kwargs.items()}
+        used = [(*slot, x) for slot, x in zip(self._slots, inputs, strict=False)]
+        outputs: list[Array] = []
+        flatten_result(reading.holding(used, iter(inputs), reading.run, True, self._target, *args, **kwargs), outputs)
+        return outputs
+
+
+def _alive(x: Nest) -> Nest:
+    return x() if isinstance(x, weakref.ref) else x
 
 
 def _not_allowed(function: Function, error: Exception) -> OperatorNotAllowedInGraphError:

@@ -7,9 +7,10 @@ array that the variable held when it was read, and two variables may have been g
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import jax
@@ -185,6 +186,19 @@ def using() -> Iterator[dict[tuple[int, str], Used]]:
         capturing.used = around
         for used in gathered.values() if around is not None else ():
             use(*used)
+
+
+def holding(used: Sequence[Used], arrays: Iterator[Array], fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)`` with `arrays` in the places that were `used`. Its assignments are undone."""
+    with tracing:
+        before = [(holder, attribute, getattr(holder, attribute)) for holder, attribute, _ in used]
+        restore = itertools.starmap(setattr, before)
+        try:
+            for holder, attribute, value in used:
+                setattr(holder, attribute, next(arrays) if isinstance(value, jax.Array) else value)
+            return fn(*args, **kwargs)
+        finally:
+            list(restore)  # one call in C: an interrupt comes before or after it
 
 
 @contextlib.contextmanager

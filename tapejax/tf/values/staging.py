@@ -302,6 +302,12 @@ class Compiled:
     changed: Sequence[int]
     constants: Sequence[Array]
     outputs: int
+    again: Any = None  # what runs the Python function once more
+
+    def keep(self, again: Callable[[Sequence[Array]], list[Array]]) -> None:
+        """Has `again` live as long as this, and as what tapes see of it."""
+        assert isinstance(self.noted, JointOp)
+        self.again, self.noted.again = again, weakref.ref(again)
 
     def _prepare(self) -> None:
         places = [(slot.holder, slot.attribute) for slot in self.slots]
@@ -383,6 +389,9 @@ class Compiled:
                 )
         if self.changed and not self._store(state, results[self.outputs :], arrays):
             return None
+        if self.again is not None:
+            for recording in trace.recordings:
+                recording.kept[id(self.noted)] = self.again
         with active.outside():
             return trace.note(self.noted, values, results[: self.outputs], kept)
 
@@ -629,9 +638,16 @@ def _require_no_tracer(slot: Slot, array: Array) -> None:
 
 
 class JointOp(Op):
-    """A call of a `function`. An input of one of its results is connected to all of them, if only by a gradient of zero."""
+    """A call of a `function`. An input of one of its results is connected to all of them, if only by a gradient of zero.
 
-    __slots__ = ()
+    `again` refers to what runs the Python function at inputs of the operation, for whoever looks at it; None if it is gone.
+    """
+
+    __slots__ = ("again",)
+
+    def __init__(self, name: str, fn: Callable):
+        super().__init__(name, fn)
+        self.again: Callable[[], Callable[[Sequence[Array]], list[Array]] | None] = lambda: None
 
     def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
         links = super()._find_links(entry, perturbed)

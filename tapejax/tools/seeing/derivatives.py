@@ -162,6 +162,9 @@ class _Derivative:
         of = new_key()
         name = next((names.wishes.pop(key) for key in [inner.keys[id(self.ends[0])]] if key in names.wishes), None)
         name = name or self.writer.called.get(id(self.ends[0]), "")
+        for out in (out for s in function.statements for out in s.outs):
+            if out is not None and names.wishes.get(out) == name:  # the name is the target's by now
+                del names.wishes[out]
         used = id(self.ends[0]) in self.scope.used
         names.wishes[of] = f"{identifier(name)}_fn" if used or not name else identifier(name)
         scopes.inline(function, names, self.depth + 2)

@@ -16,7 +16,7 @@ from ...tape.structures import Leaf
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import is_elsewhere, number_text, value_text
 from .graph_evidence import BREAKS, Graph
-from .listing import name_of
+from .listing import Names, name_of
 from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason
 from .steps import Backward, check_numerics, is_nonzero
 
@@ -24,13 +24,10 @@ from .steps import Backward, check_numerics, is_nonzero
 class GradientNumbers:
     """The gradients of the sum of `ends` with respect to `starts`, computed step by step when they are first asked for."""
 
-    def __init__(self, tape: GradientTape, ends: Sequence[Leaf], starts: Sequence[Leaf], spaces: Sequence[dict]):
+    def __init__(self, tape: GradientTape, ends: Sequence[Leaf], starts: Sequence[Leaf], names: Names):
         self._count = len(starts)
-        values = [leaf.value for leaf in ends], [leaf.value for leaf in starts]
-        self._walk = Backward(tape, *values, None, spaces)
-        arrays = [leaf.array for leaf in (*ends, *starts)]
-        self._ends = [leaf.array for leaf in ends]
-        self._known = not any(isinstance(x, Tracer) for x in arrays)
+        self._walk = Backward(tape, [leaf.value for leaf in ends], [leaf.value for leaf in starts], names=names)
+        self._known = not any(isinstance(leaf.array, Tracer) for leaf in (*ends, *starts))
 
     @functools.cached_property
     def gradients(self) -> Sequence[np.ndarray | None]:
@@ -68,13 +65,12 @@ class GradientNumbers:
         if gradient is None or np.isfinite(_wide(gradient)).all():
             return None
         try:
-            check_numerics(self._walk, self._ends)
+            check_numerics(self._walk)
         except NonFiniteError as error:
             said, in_derivative, cure = str(error).partition(". Its derivative")
             values = {"value": "nan" if np.isnan(_wide(gradient)).any() else "infinite", "said": said, "cure": cure}
-            return reason(
-                "not finite" if in_derivative else "not finite: forward", at(error.entry), **values
-            ), error.entry
+            case = "not finite" if in_derivative else "not finite: forward"
+            return reason(case, at(error.entry), **values), error.entry
         return None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import keyword
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MethodType
@@ -20,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.dependence import is_key
-from ...places import line_of
+from ...places import line_of, serves
 from ...tape.operation import PythonOp, is_ref
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
@@ -223,7 +224,7 @@ class Parameters:
             if any(map(is_ref, (*entry.inputs, *entry.outputs))):
                 _refuse(name, "a jax.Ref holds what was computed of", entry)
             tensors = entry.op.bound is not None and not hasattr(entry.op.bound[0], "bind")  # their reads leave marks
-            if not tensors and not any(id(x) in used for x in entry.outputs):
+            if not (tensors or _is_keras(entry) or any(id(x) in used for x in entry.outputs)):
                 _refuse(name, _said("unused", operation=name_of(entry)), entry, " " + _SAID["unused: advice"])
 
     def _require_no_python(self, query: Query) -> None:
@@ -241,6 +242,12 @@ class Parameters:
             numpy = (x for x in entry.inputs if hasattr(x, "dtype") and not isinstance(x, jax.Array))
             if plain and any(np.size(x) > 1 for x in numpy):
                 _refuse(plain[0], _said("NumPy", operation=name_of(entry)), entry, " " + _SAID["NumPy: advice"])
+
+
+def _is_keras(entry: Entry) -> bool:
+    """Whether code of Keras's ran it, which looks at no values: it can be traced."""
+    files = [code.co_filename for code, _ in entry.calls[-1:]]
+    return any(serves(file) and f"{os.sep}keras{os.sep}" in file for file in files)
 
 
 def _leaves(value: Nest, what: str, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Leaf]]:

@@ -21,16 +21,15 @@ import numpy as np
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...places import Line
-from ...tape import active, operation
+from ...tape import active, sweep
 from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry, is_deleted, type_of
 from ...tape.slicing import Step
-from ...tape.sweep import add_cotangents
 from ...tf.values.shown import CELLS, is_elsewhere, unreadable, value_text
 from ...tf.values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened
-from .listing import name_of, options
+from .listing import Names, name_of, options
 from .local import Local, Pass, local
 from .split import listed
 from .steps import Backward
@@ -109,37 +108,28 @@ class Play:
 def play(walk: Backward, directions: Sequence[Array]) -> Play:
     """The page of a backward pass, of what it differentiates, and of the derivative in the `directions` of the sources."""
     with active.outside():
-        nodes = graph(walk.names, walk.query)
-        layers = arrange(nodes)
+        page = _Page(walk, directions)
         try:
-            still = picture(layers)
+            still = picture(page.layers)
         except ImportError:  # without Matplotlib the page is the same
             still = None
-        return Play(_Page(walk, directions, nodes, layers).data(), still)
+        return Play(page.data(), still)
 
 
 class _Page:
     """What the page shows, as it is gathered. Arrays and values are numbered; each is written once."""
 
-    def __init__(
-        self,
-        walk: Backward,
-        directions: Sequence[Array],
-        nodes: Sequence[Node],
-        layers: Sequence[Sequence[Node]],
-        depth: int = 0,
-        rounds: Rounds | None = None,
-    ):
-        self.depth, self.rounds = depth, rounds or {}
-        self.walk, self.layers, self.entries = walk, layers, walk.recording.entries
-        self.directions = directions
+    def __init__(self, walk: Backward, directions: Sequence[Array], depth: int = 0, rounds: Rounds | None = None):
+        self.walk, self.directions, self.depth, self.rounds = walk, directions, depth, rounds or {}
+        self.entries, nodes = walk.recording.entries, graph(walk.names, walk.query)
+        self.layers = arrange(nodes)
         try:
             self.tangents = walk.tangents(directions)
         except (LookupError, TypeError):  # JAX has no forward mode for an operation: the page has none
             self.tangents = {}
         self.operations = [node for node in nodes if node.kind == "operation"]
         # a value from outside may have several nodes
-        outside = [node for layer in layers for node in layer if node.kind in ("source", "constant")]
+        outside = [node for layer in self.layers for node in layer if node.kind in ("source", "constant")]
         self.nodes = [*outside, *self.operations]
         self.number = {id(node): i for i, node in enumerate(self.nodes)}
         self.since = {id(node): i for i, node in enumerate(self.operations, 1)}  # the frame that computes its values
@@ -224,14 +214,7 @@ class _Page:
         rules = []
         for i, x in enumerate(entry.inputs):
             if (derivative := self.locals.get((position, i))) is not None and id(x) in self.tangents:
-                value = derivative.value
-                summed = value is not None and not derivative.matrix and value.shape != entry.outputs[0].shape
-                facts = {
-                    "rule": derivative.rule or derivative.forward,
-                    "value": self.value(value),
-                    "shapes": derivative.shapes,
-                }
-                rules.append({**facts, "by": self.tangent(x), "matrix": derivative.matrix, "sum": summed})
+                rules.append(self.factor(derivative, derivative.forward, self.tangents[id(x)], entry.outputs[0].shape))
         if rules and any(x is source for x in entry.outputs for source in self.walk.query.arrays):
             rules.append({"rule": "its own direction", "value": None, "shapes": ""})
         return rules
@@ -254,19 +237,15 @@ class _Page:
         shown: dict[int, Array] = {}  # the cotangents by slot, as far as frames have told them
         frames: list[Json] = [{"kind": "seed", "sums": {}}]
 
-        def add(slot: int, x: Value, part: Array, after: Array, why: Json | None = None) -> None:
-            row = frames[-1]["sums"].setdefault(slot, [x, shown.get(slot), [], after])
+        def note(slot: int, x: Value, part: Array, why: Json | None = None) -> None:
+            row = frames[-1]["sums"].setdefault(slot, [x, shown.get(slot), [], None])
             row[2].append((part, why))
-            row[3] = shown[slot] = after
+            sweep.add(shown, slot, part)
+            row[3] = shown[slot]
 
         for slot, x, seed in zip(program.targets, walk.query.targets, walk.seeds, strict=True):
             if slot is not None:
-                add(
-                    slot,
-                    x,
-                    seed,
-                    operation.apply(add_cotangents, shown[slot], seed) if slot in shown else seed,
-                )
+                note(slot, x, seed)
         node_at = {position: node for node in self.operations for position in node.positions}
         for position, entry, step, back in walk.sweep(ct):
             node = node_at[position]
@@ -280,7 +259,7 @@ class _Page:
             for i, part in zip(step.active_ins, back, strict=True):
                 if part is not None:
                     why = self.why(position, step, i, part) if len(node.positions) == 1 else None
-                    add(step.ins[i], entry.inputs[i], part, ct[step.ins[i]], why)
+                    note(step.ins[i], entry.inputs[i], part, why)
         for frame in frames:
             told_whole = "node" not in frame or len(self.nodes[frame["node"]].positions) == 1
             rows = [row for row in frame["sums"].values() if id(row[0]) not in self.inner]
@@ -298,21 +277,25 @@ class _Page:
         return {**facts, "parts": [value for value, _ in shown], "whys": [why for _, why in shown], "count": len(parts)}
 
     def why(self, position: int, step: Step, i: int, part: Array) -> Json:
-        """How a cotangent becomes what is added at an input: by which factor, or by which rule."""
+        """How a cotangent becomes what is added at an input."""
         entry, cotangents = self.entries[position], self.came[position]
         inputs = [self.walk.values[slot] for slot in step.ins]
         derivative = local(Pass(entry, step, inputs, i, cotangents, part, self.walk.names, self.walk.of))
         self.locals[position, i] = derivative
-        facts = {
-            "rule": derivative.rule or derivative.back,
-            "value": self.value(derivative.value),
-            "shapes": derivative.shapes,
+        return self.factor(derivative, derivative.back, next(iter(cotangents.values())), part.shape)
+
+    def factor(self, derivative: Local, rule: str, by: Array, shape: tuple[int, ...]) -> Json:
+        """How a cotangent or tangent, `by`, becomes another of a `shape`: with which factor, or else by which rule."""
+        value = derivative.value
+        said = {"rule": derivative.rule or rule, "value": self.value(value), "shapes": derivative.shapes}
+        if value is None:
+            return said
+        return {
+            **said,
+            "by": self.value(by),
+            "matrix": derivative.matrix,
+            "sum": not derivative.matrix and value.shape != shape,
         }
-        if derivative.value is not None:
-            (cotangent,) = cotangents.values()
-            summed = not derivative.matrix and derivative.value.shape != part.shape
-            facts |= {"by": self.value(cotangent), "matrix": derivative.matrix, "sum": summed}
-        return facts
 
     def split(self) -> list[Json] | None:
         """JAX's programs beside the tape; the rows of an equation have the node of the operation that it belongs to."""
@@ -340,26 +323,23 @@ class _Page:
         """The page of what an operation is made of, with the cotangents and tangents that it has here."""
         (position,), (entry,) = node.positions, self._entries(node)
         cotangents = self.came.get(position, {})
-        plain = not any(
-            isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in (*entry.inputs, *cotangents.values())
-        )
+        values = (*entry.inputs, *cotangents.values())
+        plain = not any(isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in values)
         if self.depth == DEPTH or not cotangents or not plain or isinstance(entry.op, PullbackOp):
             return None
-        opened_here = opened(entry.op, entry.inputs)
-        if opened_here is None:
+        if (inner_tape := opened(entry.op, entry.inputs)) is None:
             return None
-        tape, outputs, rounds = opened_here
+        tape, outputs, rounds = inner_tape
         names, tangents = self.walk.names, self.tangents
         sources = list({id(entry.inputs[i]): entry.inputs[i] for at, i in self.locals if at == position}.values())
         arrays = [(x, x) for x in entry.inputs if isinstance(x, jax.Array) and not is_number(x, names)]
         ends = [outputs[j] for j in cotangents]
         arrays += [(entry.outputs[j], outputs[j]) for j in cotangents]
         called = {names.name(x) or names.stored(x) or f"arg{i}": here for i, (x, here) in enumerate(arrays)}
-        walk = Backward(tape, ends, sources, list(cotangents.values()), [called])
+        walk = Backward(tape, ends, sources, list(cotangents.values()), Names(tape._usable().folded(), [called]))
         walk.of = self.walk.of
-        nodes = graph(walk.names, walk.query)
         directions = [tangents[id(x)] if id(x) in tangents else jax.numpy.zeros_like(x) for x in sources]
-        inner = _Page(walk, directions, nodes, arrange(nodes), self.depth + 1, rounds)
+        inner = _Page(walk, directions, self.depth + 1, rounds)
         page = inner.data()
         self.scale = max(self.scale, inner.scale)
         return page

@@ -15,14 +15,18 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Positions, Value
-from ...places import Place, line_of, serves
+from ...places import NAMED, Place, is_jaxs, line_of, serves
 from ...tape.operation import Op
-from ...tape.recording import Entry
+from ...tape.query import Query, Source
+from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
-from . import layout, scopes
+from ...tf.values.staging import JointOp
+from . import again, layout, scopes
 from .layout import names_in
 from .listing import bytecode
 from .scopes import Function, Key, Names, Statement, new_key
@@ -51,9 +55,11 @@ class Line(NamedTuple):
     calls: tuple[Running, ...] = ()
 
 
+_numbers = itertools.count()
+
+
 def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
     """The calls that each entry was run in: of the block that records, and of functions that are printed."""
-    numbers = itertools.count()
     before: tuple[Place, ...] = ()
     calls: list[int] = []
     found = []
@@ -61,7 +67,7 @@ def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
         places = entry.calls or ((entry.where,) if entry.where else ())
         again = i > 0 and entries[i - 1].op == entry.op
         calls = calls[: _shared(before, places, again)]
-        calls += [next(numbers) for _ in places[len(calls) :]]
+        calls += [next(_numbers) for _ in places[len(calls) :]]
         running = [Running(*place, call, place[1]) for place, call in zip(places, calls, strict=True)]
         for j, each in enumerate(running[1:]):
             if each.code.co_name.endswith("comp>") or each.code.co_name == "<genexpr>":
@@ -101,10 +107,17 @@ def _in_loop(code: CodeType, instruction: int) -> bool:
 
 def is_function(code: CodeType) -> bool:
     """Whether calls of `code` are printed as calls: a function of the user's, or what a layer of a library computes."""
+    if is_named(code):
+        return True
     if serves(code.co_filename):
         method = code.co_qualname.split(".")[-2:-1] not in ([], ["<locals>"])
         return method and (code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename)
     return not code.co_name.startswith("<")
+
+
+def is_named(code: CodeType) -> bool:
+    """Whether it is one of JAX's functions that printed code calls."""
+    return code.co_name in NAMED and is_jaxs(code.co_filename)
 
 
 # where the name of a class says less
@@ -261,21 +274,44 @@ class Writer:
     def read(self, entries: Sequence[Entry], flat: bool) -> None:
         """Takes the entries of a recording, of which some are to be written. `flat`: without calls."""
         self.folds = not flat
+        self._entries = list(entries)
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
         self._made = {id(x): i for i, entry in enumerate(entries) for x in entry.outputs}
+        self._opened: dict[int, tuple[Recording, dict[int, int]] | None] = {}
 
-    def lines(self, program: Program, values: Sequence[Value]) -> list[Line]:
-        """The steps of a program, as they were recorded."""
+    def lines(self, program: Program, values: Sequence[Value], made: Mapping[int, int] | None = None) -> list[Line]:
+        """The steps of a program, as they were recorded. `made`: by the id of a result the position of its entry."""
+        made = self._made if made is None else made
         known: dict[int, Value] = dict(enumerate(values))
         found = []
         for step in program.steps:
             for slot in step.outs:
                 known.setdefault(slot, object())  # of a result that nothing reads
             ins, outs = ([known[slot] for slot in slots] for slots in (step.ins, step.outs))
-            position = next((self._made[id(x)] for x in outs if id(x) in self._made), None)
+            position = next((made[id(x)] for x in outs if id(x) in made), None)
             calls = () if position is None else self._calls[position]
-            found.append(Line(step.op, ins, outs, step.active_ins, step.active_outs, calls))
+            line = Line(step.op, ins, outs, step.active_ins, step.active_outs, calls)
+            found += [line] if position is None else self._lines_of(line, position)
         return found
+
+    def _lines_of(self, line: Line, position: int) -> list[Line]:
+        """The line; of a call of a `tf.function` those of what its Python does."""
+        if not (self.folds and line.calls and isinstance(line.op, JointOp)):
+            return [line]
+        if position not in self._opened:
+            inside = again.recorded(self._entries[position])
+            start = len(self._entries)
+            entries = [] if inside is None else inside.entries
+            self._entries += entries
+            self._calls += [line.calls + calls for calls in calls_of(entries)]
+            made = {id(x): start + i for i, entry in enumerate(entries) for x in entry.outputs}
+            self._made = made | self._made
+            self._opened[position] = None if inside is None else (inside, made)
+        if (opened := self._opened[position]) is None:
+            return [line]
+        ends, starts = [line.outputs[j] for j in line.active_outs], [line.inputs[i] for i in line.active_ins]
+        query = Query(opened[0], ends, [Source(x, watched=True) for x in starts], include_nondifferentiable=True)
+        return self.lines(*query.program(), opened[1])
 
     # -- lines
 
@@ -352,18 +388,50 @@ class Writer:
         outs = [
             scope.key(x) if j in line.active_outs and id(x) in scope.used else None for j, x in enumerate(line.outputs)
         ]
-        args = [self.argument(x, i in line.active_ins, scope) for i, x in enumerate(line.inputs)]
+        count = getattr(
+            line.op, "results", 0
+        )  # the results of a function with a gradient of the user's, which is called
+        args = ["None"] * count
+        args += [self.argument(x, i in line.active_ins, scope) for i, x in enumerate(line.inputs) if i >= count]
         return [Statement([*outs], layout.parsed(self.operation(line, args)))]
+
+    def _as_one(self, name: str, lines: Sequence[Line], wanted: Sequence[Value]) -> Line:
+        """A call of a function of JAX's as one operation."""
+        made = {id(x) for line in lines for x in line.outputs}
+        active = {id(line.inputs[i]) for line in lines for i in line.active_ins}
+        inputs = {id(x): x for line in lines for x in line.inputs if isinstance(x, jax.Array) and id(x) not in made}
+        alike = (key for key, x in inputs.items() if key not in active and self._filled(x) is not None)
+        filled = {key: np.asarray(inputs[key]) for key in alike}
+        inputs = {key: x for key, x in inputs.items() if key not in filled}
+
+        def run(*xs: Value) -> Any:
+            known = dict(zip(inputs, xs, strict=True))
+
+            def given(x: Value) -> Value:
+                full = filled.get(id(x))
+                return known.get(id(x), x) if full is None else jnp.full(full.shape, full.flat[0], full.dtype)
+
+            for line in lines:
+                outs = jax.tree.leaves(line.op.fn(*map(given, line.inputs)))
+                known.update(zip(map(id, line.outputs), outs, strict=True))
+            results = [known[id(x)] for x in wanted]
+            return results[0] if len(results) == 1 else results
+
+        positions = tuple([i for i, key in enumerate(inputs) if key in active])
+        return Line(Op(name, run), [*inputs.values()], wanted, positions, tuple(range(len(wanted))))
 
     # -- calls
 
     def _call(self, lines: Sequence[Line], depth: int, scope: Scope, wanted: Sequence[Value]) -> list[Statement]:
         code = lines[-1].calls[depth].code
+        if is_named(code):
+            return self._operation(self._as_one(code.co_name, lines, wanted), scope)
         user = not serves(code.co_filename)
         inner = Scope(scope)
         results = [ast.Name(inner.key(x), ast.Load()) for x in wanted]
         statements = self.block(lines, depth, inner, user)
         made = {out for s in statements for out in s.outs}
+        made |= {key for key, x in self.names.meanings.items() if not made.isdisjoint(names_in(x))}  # parts of these
         given = [(inner.keys[i], x, True) for i, x in inner.used.items() if inner.keys[i] not in made]
         given += [(key, x, False) for key, x in inner.constants.values()]
         handed: dict[Key, str] = {}

@@ -15,7 +15,7 @@ from ...tape.recording import type_of
 from ...tf.values.shown import ORANGE, RED, bold, faint, is_elsewhere, page, table_html
 from ...tf.values.structures import leaf_of
 from ...tf.values.types import Array, Nest
-from .listing import Variables, shortened
+from .listing import shortened
 from .steps import Backward
 from .tables import BAR, Rows, bar_html, bar_text, cut, in_columns, terminal_width
 
@@ -110,11 +110,11 @@ class Summary(Rows[SummaryRow]):
 _HEAD = ("norm", "mean", "zeros", "")
 
 
-def summary(tape: GradientTape, target: Nest, sources: Any, spaces: Sequence[Variables]) -> Summary:
+def summary(tape: GradientTape, target: Nest, sources: Any) -> Summary:
     """The summary of `sources`, or of the trainable variables of a model, and of the target's gradient."""
     if leaf_of(sources) is None and hasattr(sources, "trainable_variables"):
         sources = list(sources.trainable_variables)
-    walk = Backward(tape, target, sources, None, spaces)
+    walk = Backward(tape, target, sources)
     rows = []
     for leaf, gradient in zip(walk.structure.leaves, walk.found(), strict=True):
         numbers = None if gradient is None else Numbers.of(gradient)

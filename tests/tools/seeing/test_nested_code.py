@@ -488,9 +488,8 @@ def shared():
     return (o, loss, [x, z])
 
 
-# No transformation of JAX's is that derivative: a tape that began late, Python in a gradient, a derivative that was traced; with
-# cotangents of which one does not come to every source.
-SPELLED_OUT = {late_watch, outer_late, custom, infunction, weighted_parts}
+# No transformation of JAX's is that derivative: a tape that began late; cotangents of which one does not come to every source.
+SPELLED_OUT = {late_watch, outer_late, weighted_parts}
 PROGRAMS = [
     late_watch,
     outer_late,

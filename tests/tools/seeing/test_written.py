@@ -478,6 +478,145 @@ def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
     )
 """
 
+# ---- a step in a `tf.function`, with a gradient of the user's ----
+
+
+def record_compiled(flat=False):
+    w1, w2 = tf.Variable(normal(1, 8), name="w1"), tf.Variable(normal(8, 1), name="w2")
+    x = tf.constant([[0.1], [0.5], [0.9]])
+
+    def net(x):
+        return tf.tanh(x @ w1) @ w2
+
+    @tf.function
+    def residual(x):
+        print("tracing")
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                u = net(x)
+            u_x = first.gradient(u, x)
+        return second.gradient(u_x, x) + u
+
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(residual(x) ** 2)
+    return tape.as_function(loss, [w1, w2], {"x": x}, flat), [w1, w2], {"x": x}
+
+
+def write_compiled():
+    def net(x, w1, w2):
+        return jnp.tanh(x @ w1) @ w2
+
+    def residual(x, w1, w2):
+        def slope(x):
+            return jax.grad(lambda x: jnp.sum(net(x, w1, w2)))(x)
+
+        return jax.grad(lambda x: jnp.sum(slope(x)))(x) + net(x, w1, w2)
+
+    def f(sources, x):
+        w1, w2 = sources
+        return jnp.mean(residual(x, w1, w2) ** 2)
+
+    return f
+
+
+COMPILED = """\
+def net(x, w1, w2):
+    return jnp.tanh(x @ w1) @ w2
+
+
+def residual(x, w1, w2):
+    u = net(x, w1, w2)
+
+    def u_x(x):
+        return jax.grad(lambda x: jnp.sum(net(x, w1, w2)))(x)
+
+    return jax.grad(lambda x: jnp.sum(u_x(x)))(x) + u
+
+
+def f(sources, x):  # for x: float32[3,1]
+    w1, w2 = sources
+    loss = jnp.mean(residual(x, w1, w2) ** 2)
+    return loss
+"""
+
+
+def record_own_gradient(flat=False):
+    w1, w2 = tf.Variable(normal(1, 8), name="w1"), tf.Variable(normal(8, 1), name="w2")
+    x = tf.constant([[0.1], [0.5], [0.9]])
+
+    def net(x):
+        return tf.tanh(x @ w1) @ w2
+
+    @tf.custom_gradient
+    def swell(x):
+        e = tf.exp(x)
+        return x * e, lambda dy: dy * tf.sin(e)
+
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            l = swell(net(x))  # noqa: E741
+            l = tf.reduce_sum(l**2)  # noqa: E741
+        g = tape.gradient(l, x)
+        loss = tf.reduce_mean(g**2)
+    return outer.as_function(loss, [w1, w2], {"x": x}, flat), [w1, w2], {"x": x}
+
+
+def write_own_gradient():
+    @jax.custom_vjp
+    def swell(x):
+        return x * jnp.exp(x)
+
+    def swell_fwd(x):
+        return swell(x), jnp.exp(x)
+
+    def swell_bwd(e, dy):
+        return (dy * jnp.sin(e),)
+
+    swell.defvjp(swell_fwd, swell_bwd)
+
+    def net(x, w1, w2):
+        return jnp.tanh(x @ w1) @ w2
+
+    def f(sources, x):
+        w1, w2 = sources
+        g = jax.grad(lambda x: jnp.sum(swell(net(x, w1, w2)) ** 2))(x)
+        return jnp.mean(g**2)
+
+    return f
+
+
+OWN_GRADIENT = """\
+@jax.custom_vjp
+def swell(x):
+    return x * jnp.exp(x)
+
+
+def swell_fwd(x):
+    return swell(x), (jnp.exp(x),)
+
+
+def swell_bwd(residuals, b):
+    (a,) = residuals
+    return (b * jnp.sin(a),)
+
+
+swell.defvjp(swell_fwd, swell_bwd)
+
+
+def net(x, w1, w2):
+    return jnp.tanh(x @ w1) @ w2
+
+
+def f(sources, x):  # for x: float32[3,1]
+    w1, w2 = sources
+    g = jax.grad(lambda x: jnp.sum(swell(net(x, w1, w2)) ** 2))(x)
+    loss = jnp.mean(g**2)
+    return loss
+"""
+
 PROGRAMS = {
     "a physics-informed network": (record_pinn, write_pinn, PINN),
     "Burgers' equation": (record_burgers, write_burgers, BURGERS),
@@ -487,6 +626,8 @@ PROGRAMS = {
     "a Hessian with a vector": (record_product, write_product, PRODUCT),
     "a Hessian with a vector, by tapes": (record_product_by_tapes, write_product, BY_TAPES),
     "integrated gradients": (record_attributions, write_attributions, ATTRIBUTIONS),
+    "a step in a function": (record_compiled, write_compiled, COMPILED),
+    "a gradient of the user's": (record_own_gradient, write_own_gradient, OWN_GRADIENT),
     "a network and its update": (record_update, write_update, UPDATE),
 }
 

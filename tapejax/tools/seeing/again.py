@@ -1,0 +1,75 @@
+"""A call of a `tf.function`, run once more as Python: what its operations are, in the functions that ran them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...jaxprs.dependence import has_tangent, kind_of
+from ...jaxprs.fence import Tracer, current_trace
+from ...places import calls
+from ...tape import active
+from ...tape.recording import Entry, Recording
+from ...tf.values.types import Array
+
+# Marks of what Python does with values, which it might do in another way with others.
+_LOOKS = ("python", "static", "closure")
+
+
+def recorded(entry: Entry) -> Recording | None:
+    """What the Python function of `entry`, a call, does at the recorded inputs, with the recorded outputs.
+
+    None where it is not sure that it does the same at others: Python looks at values, or reads a state that it has changed.
+    """
+    op: Any = entry.op
+    run = op.again()
+    if run is None or any(isinstance(x, Tracer) for x in entry.inputs):
+        return None
+    recording = Recording()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            results, around = active.alone([recording], _run, run, entry.inputs)
+    except Exception:  # it is the user's Python
+        return None
+    if results is None or any(mark.kind in _LOOKS for mark in recording.marks):
+        return None
+    recording = recording.folded()
+    made = {id(x) for each in recording.entries for x in each.outputs}
+    same = {id(x): y for x, y in zip(results, entry.outputs, strict=True)}
+    if len(same) < len(results) or not same.keys() <= made or not all(map(_close, results, entry.outputs)):
+        return None
+    entries = []
+    for each in recording.entries:
+        ins, outs = (tuple([same.get(id(x), x) for x in side]) for side in (each.inputs, each.outputs))
+        places = each.calls or ((each.where,) if each.where else ())
+        entries.append(each._replace(inputs=ins, outputs=outs, calls=places[around:], where=None))
+    recording.entries = entries
+    used = {id(x) for each in entries for x in each.inputs}
+    changed = [mark.about[0]() for mark in recording.marks if mark.kind == "state" and mark.about[0] is not None]
+    lost = _linked(entry) - {i for i, x in enumerate(entry.inputs) if id(x) in used}
+    return None if lost or any(id(x) in used for x in changed) or not all(each.calls for each in entries) else recording
+
+
+def _run(run: Callable[..., Any], inputs: Any) -> tuple[list[Array] | None, int]:
+    """The results, and in how many functions around it the call is."""
+    where, around = calls(1, current_trace()._recordings.block)
+    return run(inputs), len(around) or int(where is not None)
+
+
+def _linked(entry: Entry) -> frozenset[int]:
+    """The inputs on which the outputs depend."""
+    moving = tuple([i for i, x in enumerate(entry.inputs) if isinstance(x, jax.Array) and has_tangent(x)])
+    return frozenset().union(*entry.op.links(entry, tuple(map(kind_of, entry.inputs)), moving).by)
+
+
+def _close(x: Array, y: Array) -> bool:
+    return (
+        x.shape == y.shape
+        and x.dtype == y.dtype
+        and (not has_tangent(x) and bool((x == y).all()) or np.allclose(x, y, rtol=1e-4, atol=1e-6, equal_nan=True))
+    )

@@ -1,0 +1,543 @@
+"""An operation written as code: by its spelling, else as a function of its own, down to ``jax.lax`` and JAX's primitives."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import functools
+import inspect
+import itertools
+import keyword
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from ...jaxprs import canonical, contents
+from ...jaxprs.dependence import is_key, type_has_tangent
+from ...jaxprs.evaluate import evaluate, needed
+from ...jaxprs.fence import Literal, RefType, Tracer, jaxpr_as_fun
+from ...jaxprs.types import Atom, Equation, JaxProgram, Value
+from ...tape.operation import Op
+from ...tf.ops import table
+from ...tf.values.types import Array
+from . import layout, scopes
+from .listing import identifier, unused
+from .spelling import (
+    SCOPE,
+    Aval,
+    Unspellable,
+    array_text,
+    called_by,
+    closed_equation,
+    dtype_text,
+    is_name,
+    nearly,
+    number,
+    spelling_of,
+    spelling_of_equation,
+    static_arguments,
+)
+from .tables import sections
+
+# How deep the rules of functions that rules call are written: each takes as long as all before it.
+MOST_RULES = 1
+RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "scan", "while_loop", "while_rows", "flat", "scaled"}
+
+
+def written(x: Value) -> str | None:
+    """A number as code; None for what has to have a name."""
+    if not hasattr(x, "shape") or isinstance(x, (bool, int, float, complex)):
+        return number(x)
+    plain = x.ndim == 0 and not isinstance(x, Tracer) and not is_key(x)
+    return array_text(x) if plain else None
+
+
+class Taken:
+    """Names that are taken, and how to get new ones."""
+
+    def __init__(self, taken: Set[str]) -> None:
+        self.taken = RESERVED | taken | {"f"}
+
+    def new(self, wish: str) -> str:
+        """`wish` as an identifier of its own."""
+        name = unused(identifier(wish), self.taken)
+        self.taken.add(name)
+        return name
+
+    def letters(self) -> Iterator[str]:
+        """a, b, ... z, aa, ab, ..., but for names that mean something, and the l that looks like a 1."""
+        alphabet = "abcdefghijkmnopqrstuvwxyz"
+        for length in itertools.count(1):
+            for letters in itertools.product(alphabet, repeat=length):
+                if (name := "".join(letters)) not in self.taken:
+                    yield name
+
+
+# functions that printed code may call; the products of `scaled` are as in `jaxprs.poles`
+_PRELUDE = {name: text.strip() for name, text in sections(Path(__file__).with_name("prelude.txt")).items()}
+
+
+class Code:
+    """Code being written: functions that it needs, constants, and lines for operations."""
+
+    def __init__(self, scope: Taken):
+        self.scope = scope
+        self.helpers: list[str] = []
+        self.constants: list[str] = []
+        self.large: dict[str, Array] = {}
+        self._helper_of: dict[Hashable, str] = {}
+        self._rules_around = 0
+        # a loop that was unrolled does the same again and again
+        self._operations: dict[Hashable, tuple[JaxProgram, str | None]] = {}
+        self._known: dict[int, tuple[Array, str]] = {}
+        self._prelude: set[str] = set()
+
+    # -- constants --
+
+    def constant(self, x: Value, wish: str | None = None) -> str:
+        """The code for `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
+        if (text := written(x)) is not None:
+            return text
+        return self._named(x, wish or "c", array_text(x))
+
+    def _named(self, x: Array, wish: str, text: str | None = None) -> str:
+        """A name for `x`, defined above by `text`; without one it is a parameter of the code."""
+        if id(x) not in self._known:
+            name = self.scope.new(wish)
+            self._known[id(x)] = (x, name)
+            if text is None:
+                self.large[name] = x
+            else:
+                self.constants.append(f"{name} = {text}")
+        return self._known[id(x)][1]
+
+    # -- operations --
+
+    def operation(self, op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
+        """What computes the results from `args` as `op` does from `inputs`; `active_ins` vary."""
+        if count := getattr(op, "results", 0):
+            return self._custom(op, inputs, args, [i - count for i in active_ins if i >= count])
+        types = tuple(map(jax.typeof, inputs))
+        general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
+        key = op, types, general, tuple(active_ins)
+        if key not in self._operations:
+            closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
+            spelled = None
+            if _refused(closed, inputs, active_ins):
+                spelled = self._opaque(closed, op.name, general)
+            elif not getattr(closed, "consts", ()):
+                spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
+            self._operations[key] = closed, spelled
+        closed, spelled = self._operations[key]
+        if spelled is not None:
+            return re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled)
+        jaxpr = contents.open_jaxpr(closed)
+        consts = [self.constant(c) for c in getattr(closed, "consts", ())]
+        if not consts and (text := nearly(op, inputs, args, active_ins)) is not None:
+            return text
+        if len(jaxpr.eqns) == 1 and not consts:
+            eqn = jaxpr.eqns[0]
+            if list(eqn.outvars) == list(jaxpr.outvars) and len(set(eqn.outvars)) == len(eqn.outvars):
+                names = dict(zip(jaxpr.invars, args, strict=True))
+                return self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
+        try:
+            return f"{self.helper(closed, op.name)}({_arrays(args)})"
+        except Unspellable:
+            return self._opaque(closed, op.name, args)
+
+    def _custom(self, op: Any, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
+        """A call of a function with a gradient of the user's: of its arguments, without the results that the tape has of it."""
+        closed, own = jax.make_jaxpr(op.fn)(*inputs), args[op.results :]
+        jaxpr = contents.open_jaxpr(closed)
+        last = jaxpr.eqns[-1] if jaxpr.eqns else None
+        if last is None or last.primitive.name != "custom_vjp_call" or last.outvars != jaxpr.outvars:
+            plain = Op(op.name, functools.partial(op.fn, *[None] * op.results))
+            return self.operation(plain, inputs[op.results :], own, active_ins)
+        names = list(inspect.signature(op.fn).parameters)
+        wishes = names if len(names) == len(own) else []
+        program, rule, write = _custom_of(self, closed, last, op, wishes)
+        return f"{self.with_rule(program, rule, write, op.name, wishes)}({_arrays(own)})"
+
+    def _opaque(self, closed: JaxProgram, wish: str, args: Sequence[str]) -> str:
+        """A call of a program that is a parameter of the code: its result, or the list of them."""
+        text = f"{self._named(jaxpr_as_fun(closed), wish)}({_arrays(args)})"
+        return f"{text}[0]" if len(contents.open_jaxpr(closed).outvars) == 1 else text
+
+    def helper(self, closed: JaxProgram, wish: str) -> str:
+        """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
+        key = canonical.key(closed), wish
+        if key not in self._helper_of:
+            text = self._function(closed, "f")
+            if (text, wish) not in self._helper_of:  # of other shapes it may be the same
+                name = self._helper_of[text, wish] = self.scope.new(wish)
+                self.helpers.append(text.replace("def f(", f"def {name}(", 1))
+            self._helper_of[key] = self._helper_of[text, wish]
+        return self._helper_of[key]
+
+    def with_rule(
+        self,
+        closed: JaxProgram,
+        rule: Sequence[JaxProgram],
+        write: Callable[[str, str], str],
+        wish: str,
+        parameters: Sequence[str] = (),
+    ) -> str:
+        """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
+        key = canonical.key(closed), *map(canonical.key, rule)
+        if key not in self._helper_of:
+            if self._rules_around == MOST_RULES:  # each rule may have a rule of its own, without end
+                raise Unspellable(wish)
+            # before its rule is written, which may call the function
+            self._helper_of[key] = name = self.scope.new(wish)
+            self._rules_around += 1
+            try:
+                self.helpers.append(write(name, self._function(closed, name, parameters)))
+            finally:
+                self._rules_around -= 1
+        return self._helper_of[key]
+
+    def _function(self, closed: JaxProgram, name: str, parameters: Sequence[str] = ()) -> str:
+        function, names = self._body(closed, parameters)
+        return "\n".join(scopes.lines(function, name, names))
+
+    def parts(self, closed: JaxProgram, parameters: Sequence[str] = ()) -> tuple[list[str], list[str], list[str]]:
+        """The parameters, lines and results of a function that does what a jaxpr does."""
+        function, names = self._body(closed, parameters)
+        found = names.expressions()
+        result = function.result.elts if isinstance(function.result, ast.Tuple) else [function.result]
+        results = [layout.text_of(layout.replaced(x, found)) for x in result]
+        return [names.given[key] for key in function.parameters], scopes.body(function, names, ""), results
+
+    def _body(self, closed: JaxProgram, wishes: Sequence[str]) -> tuple[scopes.Function, scopes.Names]:
+        """`wishes`: what its parameters are to be called, if not by letters."""
+        jaxpr = contents.open_jaxpr(closed)
+        letters, names = self.scope.letters(), scopes.Names()
+        known: dict[Atom, str] = dict(zip(jaxpr.constvars, map(self.constant, contents.consts_of(closed)), strict=True))
+        parameters = [scopes.new_key() for _ in jaxpr.invars]
+        known.update(zip(jaxpr.invars, parameters, strict=True))
+        wished = itertools.chain(wishes, letters)
+        names.wishes.update((key, next(wished)) for key in parameters)
+        statements = []
+        for eqn, given in needed(jaxpr, jaxpr.outvars, also=lambda eqn: bool(eqn.effects)):
+            if any(isinstance(v.aval, RefType) for v in (*eqn.invars, *eqn.outvars)):
+                raise Unspellable(eqn.primitive.name)
+            text = self.equation(eqn, [self._atom(v, known) for v in eqn.invars])
+            outs = [scopes.new_key() if v in given else None for v in eqn.outvars]
+            known.update({v: out for v, out in zip(eqn.outvars, outs, strict=True) if out is not None})
+            statements.append(
+                scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), "({},)" * text.startswith("(*"))
+            )
+        result = layout.parsed(_one_or_tuple([self._atom(v, known, result=True) for v in jaxpr.outvars]))
+        function = scopes.Function(parameters, statements, result)
+        scopes.inline(function, names)
+        for s in function.statements:
+            names.wishes.update((out, next(letters)) for out in s.outs if out is not None)
+        scopes.name_all(function, names, RESERVED)
+        return function, names
+
+    def _atom(self, v: Atom, names: dict[Atom, str], result: bool = False) -> str:
+        if not isinstance(v, Literal):
+            return names[v]
+        aval: Aval = v.aval
+        if result:  # a result must be an array of its dtype
+            return f"jnp.asarray({number(v.val)}, {dtype_text(aval.dtype)})"
+        if aval.weak_type or not hasattr(v.val, "shape") and not hasattr(v.val, "dtype"):
+            return number(v.val) if aval.weak_type else f"{dtype_text(aval.dtype)}({number(v.val)})"
+        return self.constant(np.asarray(v.val))
+
+    def equation(self, eqn: Equation, args: Sequence[str]) -> str:
+        """An expression for one equation: its result, or the tuple (or list) of them."""
+        name = eqn.primitive.name
+        if rule := _STRUCTURED.get(name):
+            try:
+                if (text := rule(self, eqn, args)) is not None:
+                    return text
+            except Unspellable:
+                pass
+        if (called := spelling_of_equation(name, eqn, args)) is not None:
+            return called
+        free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, Literal)}
+        return self._opaque(closed_equation(eqn), name, list(free.values()))
+
+    def needs(self, name: str) -> str:
+        """One of the functions of the prelude."""
+        for wanted in ("flat", name) if "flat(" in _PRELUDE[name] else (name,):
+            if wanted not in self._prelude:
+                self._prelude.add(wanted)
+                self.helpers.insert(len(self._prelude) - 1, _PRELUDE[wanted])
+        return name
+
+
+def _without_second_order(fn: Callable) -> Callable:
+    """A function of `tapejax.tf.ops` without what makes it connected at second order (`ops.table.straight`): its value and its
+    gradient are the same, and it is the function that a reader would write."""
+    custom: Any = getattr(fn, "func", fn)
+    if getattr(getattr(custom, "jvp", None), "__module__", None) != table.__name__:
+        return fn
+    return functools.partial(custom.fun.__wrapped__, **getattr(fn, "keywords", {}))
+
+
+def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[int]) -> bool:
+    """Whether gradient would go to what a function with a rule closes over: its derivative is an error, in the code too."""
+    if not _closes_over(closed):
+        return False
+
+    def of_active(*xs: Value) -> Any:
+        given = dict(zip(active_ins, xs, strict=True))
+        return jaxpr_as_fun(closed)(*[given.get(i, x) for i, x in enumerate(inputs)])
+
+    try:
+        jax.eval_shape(lambda *xs: jax.vjp(of_active, *xs)[0], *[inputs[i] for i in active_ins])
+    except LookupError:
+        return True
+    return False
+
+
+def _closes_over(closed: JaxProgram) -> bool:
+    equations = contents.open_jaxpr(closed).eqns
+    own = any(eqn.primitive.name == "custom_vjp_call" and called_by(eqn) for eqn in equations)
+    return own or any(map(_closes_over, (inner for eqn in equations for inner in contents.jaxprs_in(eqn.params))))
+
+
+def _arrays(args: Sequence[str]) -> str:
+    """Arguments of a function that was written for arrays."""
+    return ", ".join(arg if is_name(arg) else f"jnp.asarray({arg})" for arg in args)
+
+
+def _definition(name: str, parameters: Sequence[str], body: Sequence[str]) -> str:
+    return "\n".join(layout.definition(name, parameters, [f"    {line}" if line else "" for line in body]))
+
+
+# ---- functions whose derivative is their own, and control flow ------------------------------------------------------
+
+
+def _first_of(eqn: Equation, text: str) -> str:
+    """The result of an equation that has one, where `text` is a list of them."""
+    return f"{text}[0]" if len(eqn.outvars) == 1 else text
+
+
+def _lists(args: Sequence[str], a: int, b: int) -> str:
+    return ", ".join(f"[{', '.join(group)}]" for group in (args[:a], args[a:b], args[b:]))
+
+
+def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+    name = eqn.params["name"]
+    called = spelling_of_equation(name, eqn, args)
+    return called or f"{code.helper(eqn.params['jaxpr'], name)}({_arrays(args)})"
+
+
+def _scan(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+    p = eqn.params
+    consts, carry = contents.scan_counts(p)
+    body = code.helper(p["jaxpr"], "body")
+    lists = _lists(args, consts, consts + carry)
+    options = ", ".join(f"{key}={p[key]!r}" for key in ("length", "reverse", "unroll"))
+    return _first_of(eqn, f"{code.needs('scan')}({body}, {lists}, {options})")
+
+
+def _while(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+    p = eqn.params
+    test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
+    lists = _lists(args, p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"])
+    loop = "while_rows" if p["cond_jaxpr"].out_avals[0].shape else "while_loop"  # by `vmap` of what is tested
+    return _first_of(eqn, f"{code.needs(loop)}({test}, {body}, {lists})")
+
+
+def _cond(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+    branches = [code.helper(branch, "branch") for branch in eqn.params["branches"]]
+    if len(branches) == 2:
+        return f"jax.lax.cond({', '.join([args[0], branches[1], branches[0], *args[1:]])})"
+    return f"jax.lax.switch({', '.join([args[0], '[' + ', '.join(branches) + ']', *args[1:]])})"
+
+
+def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
+    if eqn.params["policy"] is not None:
+        return None
+    return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')})({', '.join(args)})"
+
+
+# the programs of a rule, and what writes the code of a function with it, of its name and its definition
+Rule: TypeAlias = tuple[tuple[JaxProgram, ...], Callable[[str, str], str]]
+
+
+def _with_rule(trace: Callable[[Code, Equation], Rule]) -> Callable[[Code, Equation, Sequence[str]], str]:
+    def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+        call, wish = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
+        if called_by(eqn) is not None:
+            return f"{code.helper(call, wish)}({_arrays(args)})" if call.eqns else args[0]
+        if (text := spelling_of_equation(wish, eqn, args)) is not None:
+            return text
+        return f"{code.with_rule(call, *trace(code, eqn), wish)}({_arrays(args)})"
+
+    return rule
+
+
+def _custom_jvp(code: Code, eqn: Equation) -> Rule:
+    call = eqn.params["call_jaxpr"]
+    avals, count, moving = call.in_avals, len(call.in_avals), _moving(eqn)
+
+    def pushed(*xs: Array) -> list[Array]:
+        outs, tangents = jax.jvp(_of_inputs(eqn, xs[:count], moving), tuple([xs[i] for i in moving]), xs[count:])
+        return [*outs, *(t for t, aval in zip(tangents, call.out_avals, strict=True) if type_has_tangent(aval))]
+
+    rule = _traced(jax.make_jaxpr(pushed), *avals, *(avals[i] for i in moving))
+
+    def write(name: str, own: str) -> str:
+        given, body, results = code.parts(rule)
+        outs, found = results[: len(call.out_avals)], iter(results[len(call.out_avals) :])
+        tangents = [
+            next(found) if type_has_tangent(aval) else f"np.zeros({aval.shape}, jax.dtypes.float0)"
+            for aval in call.out_avals
+        ]
+        parameters = dict(zip(moving, given[count:], strict=True))
+        pair = f"{_one_or_tuple(outs)}, {_one_or_tuple(tangents)}"
+        unpack = f"{_unpacked(given[:count])}, {_unpacked([parameters.get(i, '_') for i in range(count)])}"
+        lines = [f"{unpack} = primals, tangents", *body, f"return {pair}"]
+        return (
+            f"@jax.custom_jvp\n{own}\n\n\n@{name}.defjvp\n{_definition(f'{name}_jvp', ['primals', 'tangents'], lines)}"
+        )
+
+    return (rule,), write
+
+
+def _custom_vjp(code: Code, eqn: Equation) -> Rule:
+    # a derivative with respect to what the function closed over before it was lifted, the first arguments, is an error
+    inputs = _moving(eqn)
+    for first in range(len(inputs) or 1):
+        with contextlib.suppress(Exception):
+            return _by_vjp(code, eqn, eqn.params["call_jaxpr"].in_avals, inputs[first:], lambda *xs: xs, 0)
+    raise Unspellable(eqn.params["call_jaxpr"])
+
+
+def _custom_of(
+    code: Code, closed: JaxProgram, last: Equation, op: Any, wishes: Sequence[str]
+) -> tuple[JaxProgram, tuple[JaxProgram, ...], Callable[[str, str], str]]:
+    """The program of a function with a gradient of the user's, which `op` runs; and its rule."""
+    jaxpr, count = contents.open_jaxpr(closed), op.results
+    avals = [v.aval for v in jaxpr.invars[count:]]
+
+    equations = [eqn for eqn, _ in needed(jaxpr, last.invars)]
+
+    def run(eqn: Equation, xs: Sequence[Value]) -> Sequence[Value]:
+        outs = eqn.primitive.bind(*xs, **eqn.primitive.get_bind_params(eqn.params))
+        return outs if eqn.primitive.multiple_results else [outs]
+
+    def ins(*xs: Array) -> list[Array]:  # the first inputs are not used
+        return evaluate(closed, [*[None] * count, *xs], run, equations=equations, wanted=last.invars)
+
+    moving = [count + i for i, aval in enumerate(avals) if type_has_tangent(aval)]
+    plain = _traced(jax.make_jaxpr(lambda *xs: ins(*xs)[:count]), *avals)
+    return plain, *_by_vjp(code, last, avals, moving, ins, count, wishes)
+
+
+def _by_vjp(
+    code: Code,
+    eqn: Equation,
+    avals: Sequence[Aval],
+    moving: Sequence[int],
+    ins: Callable[..., Any],
+    first: int,
+    wishes: Sequence[str] = (),
+) -> Rule:
+    """The rule of a function of `avals`, which has its own by an equation with the inputs `ins` of it.
+
+    Of these those that are `moving` have a derivative; those from `first` on are the arguments of the function.
+    """
+    outs, pulls = len(eqn.outvars), list[Any]()
+
+    def forward(*xs: Array) -> list[Array]:
+        inputs = ins(*xs)
+        found, pull = jax.vjp(_of_inputs(eqn, inputs, moving), *[inputs[i] for i in moving])
+        kept, tree = jax.tree.flatten(pull)
+        pulls.append(tree)
+        return kept if first else [*found, *kept]
+
+    closed = jax.make_jaxpr(forward)(*avals)
+    own = 0 if first else outs
+    kept, types = len(closed.out_avals) - own, [v.aval for v in eqn.outvars]
+
+    def backward(*xs: Array) -> tuple[Array, ...]:
+        given = zip(xs[kept:], types, strict=True)
+        cotangents = [x if type_has_tangent(aval) else np.zeros(aval.shape, jax.dtypes.float0) for x, aval in given]
+        return jax.tree.unflatten(pulls[-1], xs[:kept])(cotangents)
+
+    pulled = _traced(jax.make_jaxpr(backward), *closed.out_avals[own:], *types)
+
+    def write(name: str, text: str) -> str:
+        given, body, results = code.parts(closed, wishes)
+        residuals = ", ".join(results[own:]) + "," * bool(kept)
+        # called by itself, so that a second derivative goes by the rule, too
+        value = f"{name}({', '.join(given)})" if first else _one_or_tuple(results[:own])
+        forward = _definition(f"{name}_fwd", given, [*body, f"return {value}, ({residuals})"])
+        given, body, results = code.parts(pulled)
+        unpack = [f"{_unpacked(given[:kept])} = residuals"] if kept else []
+        cotangents = given[kept] if outs == 1 else "cotangents"
+        if outs > 1:
+            unpack.append(f"{_unpacked(given[kept:])} = {code.needs('flat')}(cotangents)")
+        found = dict(zip(moving, results, strict=True))
+        returned = ", ".join(found.get(first + i, "None") for i in range(len(avals)))
+        names = ["residuals" if kept else "_", cotangents]
+        backward = _definition(f"{name}_bwd", names, [*unpack, *body, f"return ({returned},)"])
+        rule = f"{name}.defvjp({name}_fwd, {name}_bwd)"
+        return "\n\n\n".join([f"@jax.custom_vjp\n{text}", forward, backward, rule])
+
+    return (closed, pulled), write
+
+
+def _moving(eqn: Equation) -> list[int]:
+    """The inputs of a function with a rule that have a derivative; it closes over the first."""
+    return [i for i, v in enumerate(eqn.invars) if i >= eqn.params["num_consts"] and type_has_tangent(v.aval)]
+
+
+def _of_inputs(eqn: Equation, xs: Sequence[Array], moving: Sequence[int]) -> Callable[..., list[Array]]:
+    """An equation as a function of some of its inputs."""
+
+    def function(*given: Array) -> list[Array]:
+        known = dict(enumerate(xs)) | dict(zip(moving, given, strict=True))
+        return eqn.primitive.bind(*known.values(), **eqn.primitive.get_bind_params(eqn.params))
+
+    return function
+
+
+def _traced(trace: Callable[..., Any], *args: Any) -> Any:
+    """What `trace` gives; a rule that raises, by design or not, is not written out."""
+    try:
+        return trace(*args)
+    except Exception as error:
+        raise Unspellable("a rule that cannot be traced") from error
+
+
+def _unpacked(names: Sequence[str]) -> str:
+    return f"({', '.join(names)},)"
+
+
+def _one_or_tuple(results: Sequence[str]) -> str:
+    return results[0] if len(results) == 1 else f"({', '.join(results)})"
+
+
+def _name_of(closed: JaxProgram) -> str:
+    info = getattr(contents.open_jaxpr(closed), "debug_info", None)
+    name = getattr(info, "func_name", None)
+    return "function" if name is None or "<" in name else name.split(".")[-1]
+
+
+_STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = {
+    **dict.fromkeys(contents.JIT, _jit),
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+    "scaled_by_slope": lambda code, eqn, args: f"{code.needs('scaled')}({', '.join(args)}, {eqn.params['stops']})",
+    "checkpoint": _checkpoint,
+    "remat2": _checkpoint,
+    "custom_jvp_call": _with_rule(_custom_jvp),
+    "custom_vjp_call": _with_rule(_custom_vjp),
+    # to where its argument is: code that is pasted elsewhere has other devices
+    "device_put": lambda _, eqn, args: f"jax.device_put({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})",
+    "random_unwrap": lambda _, eqn, args: f"jax.random.key_data({args[0]})",
+    "random_wrap": lambda _, eqn, args: f"jax.random.wrap_key_data({args[0]}, impl={eqn.params['impl'].name!r})",
+}
