@@ -36,7 +36,7 @@ from .listing import Names, Variables, loops, name_of, namespaces
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward, BackwardStep
-from .tables import Rows, in_columns
+from .tables import Rows, in_columns, line_text
 from .text_evidence import TextEvidence, Texts, number_name
 
 _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
@@ -86,10 +86,7 @@ class SourceReport(NamedTuple):
                 lines.append(f"  {bullet}" + str(reason).replace("\n", "\n  " + " " * len(bullet)))
             return "\n".join(lines)
         lines = [f"{self.name}: {self.state}" + ("" if self.path else ": it is the target itself")]
-        steps = [
-            (f"  -> {step.operation}", step.value, f" {step.line}  {step.line.text}" if step.line else "")
-            for step in self.path
-        ]
+        steps = [(f"  -> {step.operation}", step.value, f" {line_text(step.line)}") for step in self.path]
         row = dict(zip(map(id, self.path), in_columns(steps, "<~~"), strict=True)) if steps else {}
         lines += [f"     {s}: .path has them" if isinstance(s, str) else row[id(s)] for s in self.folded()]
         lines += [f"  note: {reason}".replace("\n", "\n  ") for reason in self.reasons]
@@ -148,12 +145,12 @@ def _html(report: SourceReport) -> str:
     for step in report.folded():
         if isinstance(step, str):
             rows.append(f"<div>&nbsp;{faint(step)}</div>")
-            continue
-        line = f"{step.line}  {step.line.text}" if step.line else ""
-        rows.append(f"<div>&nbsp;&rarr; {bold(step.operation)} {html.escape(step.value)} {faint(line)}</div>")
+        else:
+            made = f"{bold(step.operation)} {html.escape(step.value)} {faint(line_text(step.line))}"
+            rows.append(f"<div>&nbsp;&rarr; {made}</div>")
     for kind, message, remedy, _, where in report.reasons:
         kind = f"note: {kind}" if report.connected else kind
-        line = f"<div><code>{html.escape(f'{where}  {where.text}')}</code></div>" if where else ""
+        line = f"<div><code>{html.escape(line_text(where))}</code></div>" if where else ""
         rows.append(
             f'<div style="margin:3px 0 3px 1em"><b style="{_BADGE}">{html.escape(kind)}</b> {html.escape(message)}{line}'
             f"<div>&rarr; {html.escape(remedy)}</div></div>"
@@ -207,15 +204,13 @@ def _source_name(leaf: Leaf, position: int, names: Names) -> str:
 
 
 class _Case:
-    """One call of `explain`: why the sum of `ends` has the gradients that it has."""
+    """One call of `explain`: why the sum of `ends` has the gradients that it has.
+
+    `tape` is None for an accumulator: numbers take a backward pass.
+    """
 
     def __init__(
-        self,
-        tape: GradientTape | None,  # None for an accumulator: numbers take a backward pass
-        recording: Recording,
-        names: Names,
-        values: Variables,
-        ends: Sequence[Leaf],
+        self, tape: GradientTape | None, recording: Recording, names: Names, values: Variables, ends: Sequence[Leaf]
     ):
         self.tape, self.recording, self.names, self.ends = tape, recording, names, ends
         self.texts, self.entries = Texts(recording), recording.entries

@@ -108,37 +108,28 @@ class Play:
 def play(walk: Backward, directions: Sequence[Array]) -> Play:
     """The page of a backward pass, of what it differentiates, and of the derivative in the `directions` of the sources."""
     with active.outside():
-        nodes = graph(walk.names, walk.query)
-        layers = arrange(nodes)
+        page = _Page(walk, directions)
         try:
-            still = picture(layers)
+            still = picture(page.layers)
         except ImportError:  # without Matplotlib the page is the same
             still = None
-        return Play(_Page(walk, directions, nodes, layers).data(), still)
+        return Play(page.data(), still)
 
 
 class _Page:
     """What the page shows, as it is gathered. Arrays and values are numbered; each is written once."""
 
-    def __init__(
-        self,
-        walk: Backward,
-        directions: Sequence[Array],
-        nodes: Sequence[Node],
-        layers: Sequence[Sequence[Node]],
-        depth: int = 0,
-        rounds: Rounds | None = None,
-    ):
-        self.depth, self.rounds = depth, rounds or {}
-        self.walk, self.layers, self.entries = walk, layers, walk.recording.entries
-        self.directions = directions
+    def __init__(self, walk: Backward, directions: Sequence[Array], depth: int = 0, rounds: Rounds | None = None):
+        self.walk, self.directions, self.depth, self.rounds = walk, directions, depth, rounds or {}
+        self.entries, nodes = walk.recording.entries, graph(walk.names, walk.query)
+        self.layers = arrange(nodes)
         try:
             self.tangents = walk.tangents(directions)
         except (LookupError, TypeError):  # JAX has no forward mode for an operation: the page has none
             self.tangents = {}
         self.operations = [node for node in nodes if node.kind == "operation"]
         # a value from outside may have several nodes
-        outside = [node for layer in layers for node in layer if node.kind in ("source", "constant")]
+        outside = [node for layer in self.layers for node in layer if node.kind in ("source", "constant")]
         self.nodes = [*outside, *self.operations]
         self.number = {id(node): i for i, node in enumerate(self.nodes)}
         self.since = {id(node): i for i, node in enumerate(self.operations, 1)}  # the frame that computes its values
@@ -332,15 +323,13 @@ class _Page:
         """The page of what an operation is made of, with the cotangents and tangents that it has here."""
         (position,), (entry,) = node.positions, self._entries(node)
         cotangents = self.came.get(position, {})
-        plain = not any(
-            isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in (*entry.inputs, *cotangents.values())
-        )
+        values = (*entry.inputs, *cotangents.values())
+        plain = not any(isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in values)
         if self.depth == DEPTH or not cotangents or not plain or isinstance(entry.op, PullbackOp):
             return None
-        opened_here = opened(entry.op, entry.inputs)
-        if opened_here is None:
+        if (inner_tape := opened(entry.op, entry.inputs)) is None:
             return None
-        tape, outputs, rounds = opened_here
+        tape, outputs, rounds = inner_tape
         names, tangents = self.walk.names, self.tangents
         sources = list({id(entry.inputs[i]): entry.inputs[i] for at, i in self.locals if at == position}.values())
         arrays = [(x, x) for x in entry.inputs if isinstance(x, jax.Array) and not is_number(x, names)]
@@ -349,9 +338,8 @@ class _Page:
         called = {names.name(x) or names.stored(x) or f"arg{i}": here for i, (x, here) in enumerate(arrays)}
         walk = Backward(tape, ends, sources, list(cotangents.values()), Names(tape._usable().folded(), [called]))
         walk.of = self.walk.of
-        nodes = graph(walk.names, walk.query)
         directions = [tangents[id(x)] if id(x) in tangents else jax.numpy.zeros_like(x) for x in sources]
-        inner = _Page(walk, directions, nodes, arrange(nodes), self.depth + 1, rounds)
+        inner = _Page(walk, directions, self.depth + 1, rounds)
         page = inner.data()
         self.scale = max(self.scale, inner.scale)
         return page
