@@ -33,7 +33,7 @@ from ..ops.random import each_row
 from ..ops.tpu import TPUClusterResolver, require_tpu
 from ..values import nest, reading, replicas
 from ..values.errors import OutOfRangeError
-from ..values.missing import no_attribute
+from ..values.missing import hints
 from ..values.staging import Threaded
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, op, raw
 from ..values.types import Array, AxisLike, Ignored, Nest, TensorLike
@@ -179,6 +179,8 @@ class PerReplica(DistributedValues):
 class ReplicaContext:
     """What a function that `Strategy.run` calls may ask."""
 
+    __getattr__ = hints("distribute.ReplicaContext")
+
     def __init__(self, strategy: Strategy):
         self.strategy = strategy
 
@@ -271,6 +273,8 @@ class InputContext:
 class DistributedIterator:
     """Gives the batches of a `DistributedDataset`, one by one."""
 
+    __getattr__ = hints("distribute.DistributedIterator")
+
     def __init__(self, batches: Iterator[Nest]):
         self._batches = batches
 
@@ -299,6 +303,8 @@ class DistributedIterator:
 class DistributedDataset:
     """Batches whose rows are divided among replicas."""
 
+    __getattr__ = hints("distribute.DistributedDataset")
+
     def __init__(self, source: Callable[[], Iterator[Nest]], size: Callable[[], Any]):
         self._source, self._size = source, size
 
@@ -311,6 +317,8 @@ class DistributedDataset:
 
 class StrategyExtended:
     """What libraries ask of a strategy."""
+
+    __getattr__ = hints("distribute.StrategyExtended")
 
     def __init__(self, strategy: Strategy):
         self._strategy = strategy
@@ -358,8 +366,7 @@ class Strategy:
     num_replicas_in_sync = property(lambda self: 1 if self._mesh is None else self._mesh.size, doc="How many replicas.")
     extended = property(StrategyExtended, doc="What libraries ask of a strategy.")
 
-    def __getattr__(self, name: str) -> Any:
-        no_attribute("distribute.Strategy", self, name)
+    __getattr__ = hints("distribute.Strategy")
 
     def _use(self, devices: Sequence[jax.Device]) -> None:
         self._names = tuple(f"/job:localhost/replica:0/task:0/device:{d.platform.upper()}:{d.id}" for d in devices)
@@ -641,6 +648,8 @@ class CentralStorageStrategy(MirroredStrategy):
 
 class SimpleClusterResolver:
     """A cluster, and which of its tasks this process is: the attributes `task_type` and `task_id`."""
+
+    __getattr__ = hints("distribute.cluster_resolver.ClusterResolver")
 
     def __init__(
         self,

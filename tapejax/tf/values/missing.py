@@ -41,6 +41,11 @@ def no_attribute(kind: str, owner: object, name: str) -> NoReturn:
     raise AttributeError(text, name=name, obj=owner)
 
 
+def hints(kind: str) -> Callable[[object, str], NoReturn]:
+    """A class's ``__getattr__``, which knows what to use instead of attributes of TensorFlow's class `kind`."""
+    return lambda self, name: no_attribute(kind, self, name)
+
+
 def _in_jax(name: str) -> str | None:
     """A function of JAX's by that name, if there is one."""
     if name.startswith("_"):

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.tensorflow
 
 MODULES = """
     autodiff autograph autograph.experimental bitwise config config.experimental config.optimizer config.threading debugging
-    debugging.experimental dtypes errors experimental experimental.dlpack experimental.numpy experimental.numpy.random image io
+    debugging.experimental distribute distribute.cluster_resolver distribute.coordinator distribute.experimental
+    distribute.experimental.coordinator distribute.experimental.partitioners distribute.experimental.rpc dtypes errors experimental experimental.dlpack experimental.numpy experimental.numpy.random image io
     io.gfile linalg linalg.experimental math math.special nest nn nn.experimental random random.experimental signal sysconfig
     test test.experimental types types.experimental version
 """.split()
@@ -48,6 +49,30 @@ def test_every_name_is_there_or_says_what_to_use(module):
             if ": use " not in str(error):
                 silent.append(path)
     assert not silent
+
+
+def strategys_objects(tf):
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    data = tf.distribute.DistributedDataset(lambda: iter([]), lambda: 0)
+    return {
+        "Strategy": strategy,
+        "StrategyExtended": strategy.extended,
+        "ReplicaContext": tf.distribute.get_replica_context(),
+        "InputContext": tf.distribute.InputContext(),
+        "DistributedDataset": data,
+        "DistributedIterator": iter(data),
+        "cluster_resolver.TFConfigClusterResolver": tf.distribute.cluster_resolver.TFConfigClusterResolver(),
+    }
+
+
+@pytest.mark.parametrize("kind", [*strategys_objects(import_tapejax())])
+def test_every_attribute_of_a_strategys_objects_is_there_or_says_what_to_use(kind):
+    ours = strategys_objects(import_tapejax())[kind]
+    for name in names_of_tensorflow(f"distribute.{kind}"):
+        try:
+            getattr(ours, name)
+        except AttributeError as error:
+            assert ": use " in str(error)
 
 
 def parameters(fn):
