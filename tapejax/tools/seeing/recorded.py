@@ -29,6 +29,7 @@ from ...tf.values.staging import JointOp
 from . import again, layout, scopes
 from .layout import names_in
 from .listing import bytecode
+from .operations import pattern_of
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
 
@@ -236,7 +237,8 @@ class Within(Scope):
         return self.parent.part(path, arrays) if outside else super().part(path, arrays)
 
 
-_FILLED = re.compile(r"jnp\.(zeros|ones|full)\(.{,40}$")
+_UNIFORM = re.compile(r"jnp\.(zeros|ones|full)\(")
+_FILLED = re.compile(r"jnp\.(zeros|ones|full|array)\(.{,40}$")  # a short one
 _NO_VALUES = ("self", "cls", "training")
 
 
@@ -393,14 +395,15 @@ class Writer:
         )  # the results of a function with a gradient of the user's, which is called
         args = ["None"] * count
         args += [self.argument(x, i in line.active_ins, scope) for i, x in enumerate(line.inputs) if i >= count]
-        return [Statement([*outs], layout.parsed(self.operation(line, args)))]
+        text = self.operation(line, args)
+        return [Statement([*outs], layout.parsed(text), pattern=pattern_of(text))]
 
     def _as_one(self, name: str, lines: Sequence[Line], wanted: Sequence[Value]) -> Line:
         """A call of a function of JAX's as one operation."""
         made = {id(x) for line in lines for x in line.outputs}
         active = {id(line.inputs[i]) for line in lines for i in line.active_ins}
         inputs = {id(x): x for line in lines for x in line.inputs if isinstance(x, jax.Array) and id(x) not in made}
-        alike = (key for key, x in inputs.items() if key not in active and self._filled(x) is not None)
+        alike = (key for key, x in inputs.items() if key not in active and _UNIFORM.match(self._filled(x) or ""))
         filled = {key: np.asarray(inputs[key]) for key in alike}
         inputs = {key: x for key, x in inputs.items() if key not in filled}
 
@@ -457,12 +460,15 @@ class Writer:
         return [Statement([scope.key(x) for x in wanted], expression)]
 
     def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str]) -> ast.expr:
-        """A call of the printed function that `function` is; or of the one that it calls, if it does no more than that."""
-        if (call := function.forwarded()) is not None and not self.definitions.keys().isdisjoint(names_in(call.func)):
-            for key in set(names_in(call.func)) & self.definitions.keys():
+        """A call of the printed function that `function` is; or what it does, if that is no more than another call, or in a library
+        one operation."""
+        called = function.forwarded()
+        known = set() if called is None else set(names_in(called.func)) & self.definitions.keys()
+        if known or serves(code.co_filename) and function.is_short():
+            for key in known:
                 if self.names.wishes[key] == "model":
                     self.names.wishes[key] = function.wish
-            plain = layout.replaced(call, self.names.meanings)
+            plain = layout.replaced(function.result if called is None else called, self.names.meanings)
             return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
         numbers: dict[str, str] = {}
 

@@ -328,7 +328,8 @@ class Module:
         everything = body + "\n".join(constants)
         kept = [x for key, x in data.items() if not key.startswith(("losses/", "numbers/"))]
         wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in kept)
-        wide = wide or bool(re.search(r"(float|int|uint)64", re.sub(r"#.*", "", everything)))
+        drawn = first[0].recording.x64 and "jax.random." in body  # other bits than with 32
+        wide = wide or drawn or bool(re.search(r"(float|int|uint)64", re.sub(r"#.*", "", everything)))
         numbers = any(key.startswith("numbers/") for key in data)
         text = PARTS["head"].format(
             program=self.path.name,

@@ -78,6 +78,7 @@ class Steps:
         if id(variable) not in self.names:
             _, wish = self.observer.names.get(id(variable), (None, None))
             wish = wish or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
+            wish = re.sub(r"(seed_generator(_\d+)?/)?seed_generator_state$", "seed", wish)
             base = re.sub(r"\W+", "_", wish).strip("_") or "variable"
             base = base if is_parameter_name(base) else f"v_{base}"
             name = unused(base, self.variables)
