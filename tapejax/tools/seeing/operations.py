@@ -188,8 +188,10 @@ class Code:
     def loop(
         self, closed: JaxProgram, wish: str, consts: int, groups: Sequence[tuple[str, int]], cuts: Sequence[int]
     ) -> str:
-        """The name of a function, defined above, that does a round of a loop: of some constants and of `groups` of values, several
-        of which are a tuple. Its results are one group, or two, if there is a cut."""
+        """The name of a function, defined above, that does a round of a loop: of some constants and of `groups` of values.
+
+        Several values are a tuple. The results are one group, or two, if there is a cut.
+        """
         key = canonical.key(closed), wish, consts, *groups
         if key not in self._helper_of:
             given, body, results = self.parts(closed)
@@ -259,9 +261,7 @@ class Code:
             text = self.equation(eqn, [self._atom(v, known) for v in eqn.invars])
             outs = [scopes.new_key() if v in given else None for v in eqn.outvars]
             known.update({v: out for v, out in zip(eqn.outvars, outs, strict=True) if out is not None})
-            statements.append(
-                scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), pattern_of(text))
-            )
+            statements.append(scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), pattern_of(text)))
         result = layout.parsed(_one_or_tuple([self._atom(v, known, result=True) for v in jaxpr.outvars]))
         function = scopes.Function(parameters, statements, result)
         scopes.inline(function, names)
@@ -417,6 +417,11 @@ def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
     if eqn.params["policy"] is not None:
         return None
     return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')})({', '.join(args)})"
+
+
+def _impl(eqn: Equation) -> str:
+    name = eqn.params["impl"].name
+    return "" if name == jax.config.jax_default_prng_impl else f", impl={name!r}"  # type: ignore[attr-defined]
 
 
 # the programs of a rule, and what writes the code of a function with it, of its name and its definition
@@ -596,6 +601,17 @@ _STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = 
     "custom_vjp_call": _with_rule(_custom_vjp),
     # to where its argument is: code that is pasted elsewhere has other devices
     "device_put": lambda _, eqn, args: f"jax.device_put({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})",
+    "random_seed": lambda _, eqn, args: (
+        f"jax.random.key({args[0]}{_impl(eqn)})" if eqn.invars[0].aval.ndim == 0 else None
+    ),
+    "random_fold_in": lambda _, eqn, args: (
+        f"jax.random.fold_in({args[0]}, {args[1]})" if eqn.invars[0].aval.ndim == 0 else None
+    ),
+    "random_bits": lambda _, eqn, args: (
+        f"jax.random.bits({args[0]}, {eqn.params['shape']}, jnp.uint{eqn.params['bit_width']})"
+        if eqn.invars[0].aval.ndim == 0
+        else None
+    ),
     "random_unwrap": lambda _, eqn, args: f"jax.random.key_data({args[0]})",
     "random_wrap": lambda _, eqn, args: f"jax.random.wrap_key_data({args[0]}, impl={eqn.params['impl'].name!r})",
 }

@@ -28,7 +28,7 @@ from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from . import again, layout, scopes
 from .layout import names_in
-from .listing import bytecode
+from .listing import bytecode, unused
 from .operations import pattern_of
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
@@ -121,6 +121,9 @@ def is_named(code: CodeType) -> bool:
     return code.co_name in NAMED and is_jaxs(code.co_filename)
 
 
+# So many values of a flat tree are handed over one by one.
+FEW = 3
+_NUMBER = re.compile(r"_\d+$")
 # where the name of a class says less
 _CALLED = {
     "functional": "model",
@@ -238,7 +241,7 @@ class Within(Scope):
 
 
 _UNIFORM = re.compile(r"jnp\.(zeros|ones|full)\(")
-_FILLED = re.compile(r"jnp\.(zeros|ones|full|array)\(.{,40}$")  # a short one
+_FILLED = re.compile(r"jnp\.(zeros|ones|full|array|arange)\(.{,40}$")  # a short one
 _NO_VALUES = ("self", "cls", "training")
 
 
@@ -270,6 +273,7 @@ class Writer:
         self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
         self._known: dict[tuple[CodeType, str], Key] = {}
         self.paths: dict[int, Path] = {}
+        self.nested: set[str] = set()  # the trees that have trees in them, or are parameters
         self.called: Mapping[int, str] = {}
         self.operands: dict[int, dict[int, str]] = {}  # by call: the names of values in it
 
@@ -342,7 +346,10 @@ class Writer:
                 origin = line_of((here.code, here.place))
                 for statement in found[before:]:
                     statement.origins = (origin,) if origin else ()
-            last = call or later is None or part[-1].calls != later.calls or part[-1].op == later.op
+            # what comes later by the same instruction is what it gives, unless that runs again
+            after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
+            again = after and call == (len(after.calls) > depth + 1) and (call or part[-1].op == after.op)
+            last = not after or again
             if here is not None and last and len(wanted) == 1 and user:
                 name = bytecode(here.code).stores.get(here.instruction)
                 if name is not None:
@@ -452,6 +459,8 @@ class Writer:
         first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Function([], statements, result)))])}
         given.sort(key=lambda each: first.get(each[0], len(first)))
         parameters = self._ordered(code, lines, depth, given)
+        for key, _, _ in parameters:
+            self.names.guesses.pop(key, None)
         handed |= {key: self.argument(x, active, scope) for key, x, active in parameters}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
         function = Function([*handed], statements, result, _name_in(lines[-1].calls[depth - 1], code), head=head)
@@ -460,8 +469,7 @@ class Writer:
         return [Statement([scope.key(x) for x in wanted], expression)]
 
     def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str]) -> ast.expr:
-        """A call of the printed function that `function` is; or what it does, if that is no more than another call, or in a library
-        one operation."""
+        """A call of the printed function that `function` is; or what it does, if that is a call or one operation."""
         called = function.forwarded()
         known = set() if called is None else set(names_in(called.func)) & self.definitions.keys()
         if known or serves(code.co_filename) and function.is_short():
@@ -525,7 +533,21 @@ class Writer:
         for key, x, active in given:
             if id(x) in self.paths and (active or inner.varying_around(x)):
                 found.setdefault(self.paths[id(x)][0], []).append((key, x))
+        flat = {
+            tree for tree, xs in found.items() if len(xs) <= FEW and all(len(self.paths[id(x)]) == 2 for _, x in xs)
+        }
+        found = {tree: xs for tree, xs in found.items() if tree not in flat - self.nested}
         return {tree: xs for tree, xs in found.items() if len(xs) > 1 and inner.has_tree([x for _, x in xs])}
+
+    def _in_order(
+        self, given: Sequence[tuple[Key, Value, bool]], wishes: Mapping[Key, str | None]
+    ) -> list[tuple[Key, Value, bool]]:
+        """`given`, those without names that were computed in the order in which they were, as arguments of a call are."""
+        where = [i for i, (key, x, _) in enumerate(given) if wishes[key] is None and id(x) in self._made]
+        ordered = list(given)
+        for i, j in zip(where, sorted(where, key=lambda i: self._made[id(given[i][1])]), strict=True):
+            ordered[i] = given[j]
+        return ordered
 
     def _ordered(
         self, code: CodeType, lines: Sequence[Line], depth: int, given: Sequence[tuple[Key, Value, bool]]
@@ -542,9 +564,13 @@ class Writer:
         for key, x, _ in given:
             path = self.paths.get(id(x))
             name, called = operands.get(id(x)), self.called.get(id(x), "").split(".")[-1]
-            wish = str(path[-1]) if path else name if name in arguments else called or name
+            if path:
+                wish = unused(_NUMBER.sub("", str(path[-1])), wishes.values())
+            else:  # a library's function has names of its own
+                wish = name if name in arguments else None if serves(code.co_filename) else called or name
             wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
         left = iter([name for name in arguments if name not in wishes.values()])
+        given = self._in_order(given, wishes)
         for key, x, active in given:
             if wishes[key] is None and (active or not self._is_made_in(x, lines[-1], depth)):
                 wishes[key] = next(left, None)
