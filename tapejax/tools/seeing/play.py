@@ -32,7 +32,7 @@ from .inside import Rounds, opened
 from .listing import Names, name_of, options
 from .local import Local, Pass, local
 from .split import listed
-from .steps import Backward
+from .steps import Backward, wide
 from .tables import cut
 
 # In pixels, as play.css has them: a character of a label and of a value, what is left and right of them, a line of text.
@@ -279,8 +279,7 @@ class _Page:
     def why(self, position: int, step: Step, i: int, part: Array) -> Json:
         """How a cotangent becomes what is added at an input."""
         entry, cotangents = self.entries[position], self.came[position]
-        inputs = [self.walk.values[slot] for slot in step.ins]
-        derivative = local(Pass(entry, step, inputs, i, cotangents, part, self.walk.names, self.walk.of))
+        derivative = local(Pass(entry, step, i, cotangents, part, self.walk.names, self.walk.of))
         self.locals[position, i] = derivative
         return self.factor(derivative, derivative.back, next(iter(cotangents.values())), part.shape)
 
@@ -453,7 +452,7 @@ def _shown(x: Array) -> Json:
 
 def _largest_of_blocks(grid: np.ndarray) -> np.ndarray:
     """A large matrix as a small one: of each block the element that is furthest from zero, or one that is not finite."""
-    grid = grid.astype(np.complex64 if grid.dtype.kind == "c" else np.float64)
+    grid = wide(grid)
     for axis in (0, 1):
         blocks = np.array_split(grid, min(grid.shape[axis], BLOCKS), axis)
         furthest = [np.abs(block).argmax(axis, keepdims=True) for block in blocks]
@@ -466,7 +465,7 @@ def _largest(x: Array) -> float:
     """The largest finite absolute value; 0 of integers, which may be labels or seeds."""
     if unreadable(x) or is_deleted(x) or not jax.numpy.issubdtype(x.dtype, np.inexact):
         return 0.0
-    sizes = np.abs(np.asarray(x).astype(np.complex128 if jax.numpy.iscomplexobj(x) else np.float64))
+    sizes = np.abs(wide(x))
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
