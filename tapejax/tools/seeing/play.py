@@ -49,8 +49,6 @@ INPUTS, LEAVING = 60, 6
 NUMBERS, BLOCKS = 8, 12
 # So deep operations are opened.
 DEPTH = 2
-# So many lines between two with an operation are shown.
-BETWEEN = 2
 
 Json: TypeAlias = dict[str, Any]  # an object that the page reads
 
@@ -471,27 +469,22 @@ def _largest(x: Array) -> float:
 
 def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int], int]]:
     """The lines of the user's code and what is around them, by file; and the row of each line in that."""
-    files: dict[str, dict[int, Line]] = {}
+    files: dict[str, set[int]] = {}
     for line in lines:
         if line is not None:
-            files.setdefault(line.file, {})[line.number] = line
+            files.setdefault(line.file, set()).add(line.number)
     rows: list[Json] = []
     row_of = {}
-    for file, lines_of_file in files.items():
-        rows.append({"file": str(lines_of_file[min(lines_of_file)]).rpartition(":")[0]})
-        texts: dict[int, str] = {}
-        before = -BETWEEN
-        for number in sorted(lines_of_file):
-            start = before + 1 if number - before <= BETWEEN + 1 else max(number - 1, 1)
-            texts |= {n: linecache.getline(file, n).rstrip() for n in range(start, number + 1)}
-            before = number
-        indent = min((len(text) - len(text.lstrip()) for text in texts.values() if text), default=0)
-        before = min(texts) - 1
-        for number, text in texts.items():
+    for file, own in files.items():
+        rows.append({"file": str(Line(file, 0, "", "")).rpartition(":")[0]})
+        near = range(max(min(own) - 1, 1), max(own) + 1)  # also the line above, and no gap of less than three lines
+        numbers = [n for n in near if own & {n, n + 1} or own >= {n - 1, n + 2}]
+        texts = [linecache.getline(file, n).rstrip() for n in numbers]
+        indent = min((len(text) - len(text.lstrip()) for text in texts if text), default=0)
+        for before, number, text in zip([numbers[0] - 1, *numbers], numbers, texts, strict=False):
             if number != before + 1:
                 rows.append({"gap": True})
-            if number in lines_of_file:
+            if number in own:
                 row_of[file, number] = len(rows)
             rows.append({"number": number, "text": text[indent:]})
-            before = number
     return rows, row_of
