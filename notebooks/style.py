@@ -163,7 +163,17 @@ ADVICE = {
     "function that `jax.vjp` returns gives a tuple, for a single argument too.",
     "'NoneType' and": "Something is None where a number is needed: a gradient with respect to what no tape watches?",
     "'NoneType' object": "Something is None where a value is needed: a gradient with respect to what no tape watches, or "
-    "the result of a function that has no `return`?",
+    "the result of a function that has no `return`, or of a method that changes a list in place, such as `reverse`?",
+    "KeyError: ": "A dictionary was asked for a key that it does not have: `d.get(key, other)` gives `other` then.",
+    "RecursionError: ": "Something calls itself without end. Often an operation works on your own objects, whose operators call "
+    "it again, where it should work on the values in them.",
+    "'float' object has no attribute": "A plain number came where one of your own objects is needed: an input may be a plain "
+    "number, such as the 2.5 in `2.5 * a`, and so may a result.",
+    "'itertools.count'": "`TAGS` counts: the next tag is `next(TAGS)`.",
+    "and 'Unknown'": "An Unknown is no number yet: `weighted_sum` writes a row for its product.",
+    "required positional argument": "A function was called with too few arguments: `f(*xs)` passes the elements of a list one by "
+    "one.",
+    "holds None of type": "The target of an outer tape is None: the inner gradient was. Does each tape watch its source?",
     "no attribute 'assign": "A tensor cannot be changed. What is to be trained has to be a `tf.Variable`.",
 }
 
@@ -194,7 +204,8 @@ def check(answer: Any, right: Any, expected: str = "", mistakes: Mistakes | None
     except Exception as error:  # whatever the student's values or functions raise
         asked = f"Asked for: {expected}. " if expected else ""
         raised = f"This is {kind_of(answer)}, and raised {type(error).__name__}: {error}"
-        advice = next((advice for text, advice in ADVICE.items() if text in str(error)), raised)
+        message = f"{type(error).__name__}: {error}"
+        advice = next((advice for text, advice in ADVICE.items() if text in message), raised)
         raise NotRight(asked + advice) from error
     print("Right.")
 
@@ -215,7 +226,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(value, (list, tuple, set, dict)):
-        kinds = {type(x).__name__ for x in value if not isinstance(x, (bool, int, float, complex, str))}
+        kinds = {type(x).__name__ for x in value if not isinstance(x, (bool, int, float, complex))}
         inside = (
             ", with None in it" if any(x is None for x in value) else f", of {kinds.pop()}" if len(kinds) == 1 else ""
         )

@@ -69,7 +69,7 @@ def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.e
 
 
 def _copy(node: Any) -> Any:
-    """By fields: `copy.deepcopy` also copies what other code hung on `ast.Load`'s one instance, which may be its whole program."""
+    """By fields: `copy.deepcopy` also copies what other code hung on the one `ast.Load` of all trees, a whole program."""
     if isinstance(node, list):
         return [_copy(x) for x in node]
     return type(node)(**{k: _copy(x) for k, x in ast.iter_fields(node)}) if isinstance(node, ast.AST) else node
