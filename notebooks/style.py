@@ -1,7 +1,7 @@
 """How the notebooks' figures look: ``import style; style.use()``, and `show` for each; and `check`, for their exercises.
 
-The colours are Okabe and Ito's, which people with any kind of colour vision tell apart. Lines carry their names on the
-picture (`name`, `name_lines`), so that nobody has to match a legend.
+The colours are Okabe and Ito's, which people with any kind of colour vision tell apart, but for a red that is called red.
+Lines carry their names on the picture (`name`, `name_lines`), so that nobody has to match a legend.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import matplotlib as mpl
 import numpy as np
 from cycler import cycler
 
-BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, GREY, INK = "#B5478F", "#56B4E9", "#7A7A7A", "#222222"
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#C7331F"
+PURPLE, SKY, GREY, INK = "#B5478F", "#56B4E9", "#6E6E6E", "#222222"
 CYCLE = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
-READABLE = {ORANGE: "#A06800", SKY: "#1F7DB5"}  # of text in these colours, on white and in dark themes
+CONTRAST = 4.5  # that of text on white, at least
 
 DIVERGING = "RdBu_r"  # red above zero, white at zero, blue below
 SEQUENTIAL = "cividis"
@@ -95,17 +95,29 @@ def show(alt: str) -> None:
     few.save(out := io.BytesIO(), "png", optimize=True)
     plt.close(figure)
     shown, image = {"width": width // 2, "height": height // 2, "alt": alt}, base64.b64encode(out.getvalue()).decode()
-    size = f'width="{width // 2}" style="max-width:100%;height:auto"'
+    size = (
+        f'width="{width // 2}" style="max-width:100%;min-width:{width * 3 // 10}px;height:auto"'  # a phone scrolls it
+    )
     # Jupyter shows no other `alt`
     page = f'{DARK}<img class="figure" alt="{html.escape(alt)}" src="data:image/png;base64,{image}" {size}>'
     display({"text/html": page, "image/png": image, "text/plain": alt}, raw=True, metadata={"image/png": shown})
 
 
+def readable(color: Any) -> tuple[float, ...]:
+    """The colour, darkened until it is told from white by the ratio of WCAG 2."""
+    rgb = np.array(mpl.colors.to_rgb(color))
+    while (
+        1.05 / (0.05 + np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722))
+        < CONTRAST
+    ):
+        rgb *= 0.97
+    return tuple(rgb.tolist())
+
+
 def name(ax: Any, x: float, y: float, text: str, color: str = INK, **options: Any) -> Any:
     """Writes `text` at the point `(x, y)` of the data, six points to its right unless ``xytext`` says otherwise."""
     options = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "fontsize": 12, **options}
-    color = READABLE.get(color, color) if isinstance(color, str) else color  # it may be an array
-    return ax.annotate(text, (x, y), color=color, **options)
+    return ax.annotate(text, (x, y), color=readable(color), **options)
 
 
 def name_lines(ax: Any, lines: Iterable[Any] | None = None, gap: float = 14, **options: Any) -> None:
@@ -151,7 +163,17 @@ ADVICE = {
     "function that `jax.vjp` returns gives a tuple, for a single argument too.",
     "'NoneType' and": "Something is None where a number is needed: a gradient with respect to what no tape watches?",
     "'NoneType' object": "Something is None where a value is needed: a gradient with respect to what no tape watches, or "
-    "the result of a function that has no `return`?",
+    "the result of a function that has no `return`, or of a method that changes a list in place, such as `reverse`?",
+    "KeyError: ": "A dictionary was asked for a key that it does not have: `d.get(key, other)` gives `other` then.",
+    "RecursionError: ": "Something calls itself without end. Often an operation works on your own objects, whose operators call "
+    "it again, where it should work on the values in them.",
+    "'float' object has no attribute": "A plain number came where one of your own objects is needed: an input may be a plain "
+    "number, such as the 2.5 in `2.5 * a`, and so may a result.",
+    "'itertools.count'": "`TAGS` counts: the next tag is `next(TAGS)`.",
+    "and 'Unknown'": "An Unknown is no number yet: `weighted_sum` writes a row for its product.",
+    "required positional argument": "A function was called with too few arguments: `f(*xs)` passes the elements of a list one by "
+    "one.",
+    "holds None of type": "The target of an outer tape is None: the inner gradient was. Does each tape watch its source?",
     "no attribute 'assign": "A tensor cannot be changed. What is to be trained has to be a `tf.Variable`.",
 }
 
@@ -182,7 +204,8 @@ def check(answer: Any, right: Any, expected: str = "", mistakes: Mistakes | None
     except Exception as error:  # whatever the student's values or functions raise
         asked = f"Asked for: {expected}. " if expected else ""
         raised = f"This is {kind_of(answer)}, and raised {type(error).__name__}: {error}"
-        advice = next((advice for text, advice in ADVICE.items() if text in str(error)), raised)
+        message = f"{type(error).__name__}: {error}"
+        advice = next((advice for text, advice in ADVICE.items() if text in message), raised)
         raise NotRight(asked + advice) from error
     print("Right.")
 
@@ -203,7 +226,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(value, (list, tuple, set, dict)):
-        kinds = {type(x).__name__ for x in value if not isinstance(x, (bool, int, float, complex, str))}
+        kinds = {type(x).__name__ for x in value if not isinstance(x, (bool, int, float, complex))}
         inside = (
             ", with None in it" if any(x is None for x in value) else f", of {kinds.pop()}" if len(kinds) == 1 else ""
         )

@@ -33,14 +33,41 @@ def test_every_notebook_has_its_lecture():
     assert all(lecture in (notebook, f"{notebook}a", f"{notebook}b") for lecture, notebook in numbers.items())
 
 
+def rows(text):
+    """The minutes of a lecture's parts, those in which students write, and the sections."""
+    found = re.findall(r"(?m)^\| (\d+) \| (\d*) \| (.*) \|$", text)
+    return [(int(minutes), int(writing or 0), re.findall(r"\*(.+?)\*", what)) for minutes, writing, what in found]
+
+
+def spoken(cell):
+    """The minutes that a cell takes, by the rule on the page, without what students write."""
+    source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
+    if cell["metadata"]["slideshow"]["slide_type"] == "skip" or "checks" in tags or "style.check(" in source:
+        return 0.0
+    if cell["cell_type"] == "markdown":
+        said = re.sub(r"\$\$?[^$]+\$\$?", " formula ", re.sub(r"(?s)<details>.*?</details>", "", source))
+        said = re.sub(r"(?ms)```.*?```|\]\([^)]*\)|^\|[ |:-]*\|$", "", said)
+        return len(re.findall(r"\w+", said)) / 60 + 2 * source.count("**Question")
+    lines = 0 if "drawing" in tags else len([line for line in source.split("\n") if line.strip()])
+    outputs = json.dumps(cell["outputs"])
+    return 0.25 + lines / 12 + 1.5 * ("image/png" in outputs or "tapejax-play" in outputs)
+
+
 @pytest.mark.parametrize("number, text", LECTURES, ids=[f"lecture {number}" for number, _ in LECTURES])
-def test_eighty_minutes_of_a_lecture_are_planned_and_its_sections_exist(number, text):
-    assert sum(map(int, re.findall(r"(?m)^\| (\d+) \| ", text))) == 80
-    notebook = numbers_of_lectures()[number]
-    named = {
-        section for row in re.findall(r"(?m)^\| \d+ \| (.*) \|$", text) for section in re.findall(r"\*(.+?)\*", row)
-    }
-    assert not named or named <= headings(notebook), named - headings(notebook)
+def test_the_minutes_of_a_lecture_are_counted_and_its_sections_exist(number, text):
+    parts, notebook = rows(text), numbers_of_lectures()[number]
+    part_of = {section: part for part, (*_, sections) in enumerate(parts) for section in sections}
+    assert parts and set(part_of) <= headings(notebook), set(part_of) - headings(notebook)
+    counted, above, inner = [0.0] * len(parts), None, None
+    for cell in cells(notebook):
+        for level, title in re.findall(r"(?m)^(##|###) (.*)$", "".join(cell["source"])):
+            inner = part_of.get(title)
+            above = inner if level == "##" else above
+        if (part := above if inner is None else inner) is not None:
+            counted[part] += spoken(cell)
+    for (minutes, writing, sections), count in zip(parts, counted, strict=True):
+        assert abs(minutes - writing - count) <= 1, (sections, minutes, writing, round(count, 1))
+    assert 75 <= sum(minutes for minutes, *_ in parts) <= 85
 
 
 def test_what_the_guides_tell_has_its_section():

@@ -57,14 +57,17 @@ def value_text(x: Value, indent: int = 0) -> str:
 SHOWN = 16
 
 
+DARK = 'body:is([data-jp-theme-light="false"],.vscode-dark,[data-md-color-scheme="slate"])'  # a page in a dark theme
 _STYLE = (
     "<style>.tapejax table{border-collapse:collapse;margin:2px 0;font-size:inherit}.tapejax summary{cursor:pointer}"
     ".tapejax td,.tapejax th{padding:2px 12px 2px 4px;border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top;"
-    "white-space:nowrap}.tapejax th{border-bottom:1px solid rgba(128,128,128,.7)}.tapejax .in{white-space:normal}</style>"
+    "white-space:nowrap}.tapejax th{border-bottom:1px solid rgba(128,128,128,.7)}.tapejax .in{white-space:normal}"
+    ".tapejax{--green:#15803d;--red:#b91c1c;--orange:#c2410c}"
+    f"{DARK} .tapejax{{--green:#4ade80;--red:#fca5a5;--orange:#fb923c}}</style>"
 )
 # relative to the text around it, which is larger on slides
 _FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.86em;line-height:1.45"
-GREEN, RED, ORANGE = "#16a34a", "#dc2626", "#ea580c"  # readable on white and on black
+GREEN, RED, ORANGE = "var(--green)", "var(--red)", "var(--orange)"  # in each theme as it can be read
 
 
 def page(body: str) -> str:
@@ -74,7 +77,7 @@ def page(body: str) -> str:
 
 def faint(text: object) -> str:
     """What is there to be looked up, as HTML."""
-    return f"<span style=opacity:.55>{html.escape(str(text))}</span>" if text != "" else ""
+    return f"<span style=opacity:.75>{html.escape(str(text))}</span>" if text != "" else ""
 
 
 def bold(text: str, colour: str = "inherit") -> str:

@@ -268,8 +268,6 @@ def _lacking(path: str, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
 
 
 _MAKES_TENSORS = ("tf.constant", "tf.convert_to_tensor", "tf.Variable")
-_TAKES_DEVICES = ("tf.distribute.MirroredStrategy",)
-_DEVICES = "whether there are so many, and a strategy for them, shows when it runs: see docs/devices.md"
 _REFUSES = "tf.function to compile: JAX runs at once, and has no graphs to build"
 
 
@@ -338,7 +336,6 @@ class _Reader(ast.NodeVisitor):
         self.sure = True  # outside of branches
         self.later: list[Callable[[], None]] = []
         self.modules: set[tuple[int, str]] = set()
-        self.lengths: dict[str, int] = {}  # of lists that names stand for
 
     def found(self) -> Iterator[Use]:
         """The uses, but for names that the program itself gives a module."""
@@ -410,17 +407,6 @@ class _Reader(ast.NodeVisitor):
                     self.note(node, path, "missing", _REFUSES)
                 for place, argument, use in _lacking(path, node):
                     self.note(place, f"{path}({argument})", "missing", use)
-                if path in _TAKES_DEVICES and (count := self.length(node)) > 1:
-                    self.note(node, f"{path}(devices=)", "unchecked", f"{path}(devices=) of {count}: {_DEVICES}")
-
-    def length(self, node: ast.Call) -> int:
-        """The length of a call's first argument, or of its ``devices=``, where that is a list in the text; else 0."""
-        for value in [keyword.value for keyword in node.keywords if keyword.arg == "devices"] + node.args[:1]:
-            if isinstance(value, (ast.List, ast.Tuple)):
-                return len(value.elts)
-            if isinstance(value, ast.Name):
-                return self.lengths.get(value.id, 0)
-        return 0
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self.function(node.args, [ast.Expr(node.body)])
@@ -449,7 +435,6 @@ class _Reader(ast.NodeVisitor):
         match target:
             case ast.Name(id=name):
                 self.scope.bind(name, self.paths(value), self.sure)
-                self.lengths[name] = len(value.elts) if isinstance(value, (ast.List, ast.Tuple)) else 0
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 paired = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(targets)
                 for number, each in enumerate(targets):
@@ -466,10 +451,8 @@ class _Reader(ast.NodeVisitor):
         for alias in node.names:
             path = self.imported(alias, alias.name)
             self.modules.add((0, alias.name))
-            if path is not None and alias.asname is None:
-                path = (
-                    "tf.keras" if alias.name.startswith(imports.KERAS) else "tf"
-                )  # `import tensorflow.keras` binds tensorflow
+            if path is not None and alias.asname is None:  # `import tensorflow.keras` binds tensorflow
+                path = "tf.keras" if alias.name.startswith(imports.KERAS) else "tf"
             self.scope.bind(alias.asname or alias.name.partition(".")[0], frozenset([path]), self.sure)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:

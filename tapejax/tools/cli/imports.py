@@ -114,9 +114,8 @@ def _is_pythons(namespace: Mapping[str, Any]) -> bool:
 
 def _is_generated(frame: types.FrameType | None) -> bool:
     """Whether the code was made by exec, and lies in no file."""
-    return (
-        frame is not None and frame.f_code.co_filename.startswith("<") and not is_library(frame.f_code.co_filename, [])
-    )
+    file = "" if frame is None else frame.f_code.co_filename
+    return file.startswith("<") and not is_library(file, [])
 
 
 def _is_ours(name: str) -> bool:

@@ -130,11 +130,8 @@ def in_ipython(
         with contextlib.chdir(folder), warnings.catch_warnings(), environment, own_names:
             for message in ("FigureCanvasAgg is non-interactive", "To exit: use"):
                 warnings.filterwarnings("ignore", message)
-            interactive = Shell(
-                user_module=main,
-                cache_size=0,
-                config=Config({"HistoryManager": {"enabled": False, "hist_file": ":memory:"}}),
-            )
+            config = Config({"HistoryManager": {"enabled": False, "hist_file": ":memory:"}})
+            interactive = Shell(user_module=main, cache_size=0, config=config)
             magics = interactive.magics_manager.magics
             for kind in ("line", "cell"):
                 magics[kind] |= dict.fromkeys(_LEFT_OUT, lambda *_: None)

@@ -72,14 +72,14 @@ def run(
             runs = contextlib.nullcontext(lambda number, code: exec(code, vars(main)))
             vars(main)["__file__"] = str(path)
     except OSError as error:
-        return _refuse(f"cannot read {os.fspath(program)}: {error.strerror}")
+        return _error(f"cannot read {os.fspath(program)}: {error.strerror}")
     except ImportError as error:
-        return _refuse(str(error))
+        return _error(str(error))
     except (SyntaxError, ValueError) as error:  # ValueError: null bytes, not a notebook
         if is_notebook:
-            return _refuse(f"{os.fspath(program)} is not a notebook: {error}")
+            return _error(f"{os.fspath(program)} is not a notebook: {error}")
         traceback.print_exception(error.with_traceback(None))
-        return _refuse(f"{os.fspath(program)} is not a program in Python {platform.python_version()}")
+        return _error(f"{os.fspath(program)} is not a program in Python {platform.python_version()}")
 
     vars(main)["__builtins__"] = builtins
     report = _Reporter(path.parent, full_traceback)
@@ -103,9 +103,7 @@ def run(
                 report(error)
                 failed.append(number)
     if failed and is_notebook:
-        print(
-            f"tapejax run: {len(failed)} of {len(parts)} cells failed: {', '.join(map(str, failed))}", file=sys.stderr
-        )
+        _error(f"{len(failed)} of {len(parts)} cells failed: {', '.join(map(str, failed))}")
     return 1 if failed else 0
 
 
@@ -211,12 +209,10 @@ class _Reporter:
             if not files:
                 yield from run
                 continue
-            files_of_others = [
-                file for file in map(self._others, run) if file and Path(file).resolve() not in _MACHINERY
-            ]
-            if files_of_others:
-                count = "1 frame" if len(files_of_others) == 1 else f"{len(files_of_others)} frames"
-                names = ", ".join(dict.fromkeys(map(_package, files_of_others)))
+            others = [file for file in map(self._others, run) if file and Path(file).resolve() not in _MACHINERY]
+            if others:
+                count = "1 frame" if len(others) == 1 else f"{len(others)} frames"
+                names = ", ".join(dict.fromkeys(map(_package, others)))
                 yield f"  ... {count} in {names}; run --full-traceback shows more\n"
 
 
@@ -233,6 +229,6 @@ def _package(file: str) -> str:
     return "tapejax" if Path(file).resolve().is_relative_to(Path(__file__).parents[2]) else "Python"
 
 
-def _refuse(message: str) -> int:
+def _error(message: str) -> int:
     print(f"tapejax run: {message}", file=sys.stderr)
     return 2

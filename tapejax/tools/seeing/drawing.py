@@ -24,7 +24,7 @@ from ...tape import active
 from ...tape.query import Query
 from ...tape.recording import Recording
 from ...tf.values.errors import extra_missing
-from ...tf.values.shown import number_text
+from ...tf.values.shown import DARK, number_text
 from ...tf.values.types import Array
 from .graph_evidence import given_at
 from .listing import Names, ancestors, name_of, options, shortened
@@ -52,10 +52,7 @@ OUTLINE, EDGE, RED = "#9ca3af", "#b6bcc6", "#b91c1c"
 # By the kind of an edge: its colour, its width, its place above others, the colour of its label.
 _EDGES = {"carries": (BLUE, 1.5, 2, BLUE), "cut": (RED, 1.0, 1, RED), "plain": (EDGE, 1.0, 1, GREY)}
 # In dark themes, of JupyterLab, of VS Code and of the site, the picture is dark: light and dark change places, hues stay.
-DARK = (
-    '<style>body:is([data-jp-theme-light="false"],.vscode-dark,[data-md-color-scheme="slate"]) img.tapejax'
-    "{filter:invert(.88) hue-rotate(180deg)}</style>"
-)
+INVERTED = f"<style>{DARK} img.tapejax{{filter:invert(.88) hue-rotate(180deg)}}</style>"
 # Of Matplotlib, which is imported when something is drawn.
 Figure: TypeAlias = Any
 Axes: TypeAlias = Any
@@ -94,9 +91,8 @@ class Node:
 
     @property
     def from_outside(self) -> bool:
-        return (
-            self.kind in ("source", "constant") and not self.ins
-        )  # what an assignment put into a variable has its place
+        # what an assignment put into a variable has its place
+        return self.kind in ("source", "constant") and not self.ins
 
     @property
     def pull(self) -> float:
@@ -120,6 +116,10 @@ class Edge:
     head: Node
     label: str
     kind: str  # "carries" gradient, "plain", or "cut" (an assignment: the value goes on, its gradient does not)
+
+    def __post_init__(self) -> None:
+        self.tail.outs.append(self)
+        self.head.ins.append(self)
 
 
 class Drawing:
@@ -152,9 +152,9 @@ class Drawing:
     ) -> tuple[dict[str, str], dict[str, Any]]:
         """HTML, since Jupyter puts a text in the place of a picture only there; PNG for what shows no HTML."""
         image = f"data:image/svg+xml;base64,{base64.b64encode(self.svg().encode()).decode()}"
-        style = "max-width:100%;height:auto"
-        page = f'{DARK}<img class="tapejax" alt="{html.escape(self.alt)}" src="{image}" style="{style}">'
         width, height = (int(inches * 96) for inches in self.figure.get_size_inches())
+        style = f"max-width:100%;min-width:{width * 6 // 10}px;height:auto"  # on a narrow page it is scrolled, and can be read
+        page = f'{INVERTED}<img class="tapejax" alt="{html.escape(self.alt)}" src="{image}" style="{style}">'
         data = {"text/html": page, "image/png": base64.b64encode(self.png()).decode(), "text/plain": repr(self)}
         return data, {"image/png": {"width": width, "height": height, "alt": self.alt}}
 
@@ -240,8 +240,7 @@ def graph(names: Names, query: Query) -> list[Node]:
             for origin in assigned.get(id(x), ()):
                 if (tail := maker.get(id(origin))) is not None:
                     node.note = "after assign"  # another node may have the variable's name: what it held before
-                    tail.outs.append(edge := Edge(tail, node, "assign", "cut"))
-                    node.ins.append(edge)
+                    Edge(tail, node, "assign", "cut")
             nodes.append(node)
         return maker[id(x)]
 
@@ -259,9 +258,7 @@ def graph(names: Names, query: Query) -> list[Node]:
                 tail, carries = maker_of(x), i in active.get(position, ())
                 if (id(tail), id(node), id(x)) not in joined:
                     joined.add((id(tail), id(node), id(x)))
-                    edge = Edge(tail, node, shape_text(x), "carries" if carries else "plain")
-                    tail.outs.append(edge)
-                    node.ins.append(edge)
+                    Edge(tail, node, shape_text(x), "carries" if carries else "plain")
         for x in node.arrays:
             maker[id(x)] = node
             node.target = node.target or id(x) in target_ids
@@ -377,18 +374,15 @@ def _by_their_uses(node: Node) -> list[Node]:
 
 def _turn(edge: Edge, layers: list[list[Node]]) -> None:
     """Cuts an edge that passes layers into pieces with a turn in each."""
-    tail, head = edge.tail, edge.head
-    if head.layer - tail.layer <= 1:
-        return
-    head.ins.remove(edge)
-    for layer in range(tail.layer + 1, head.layer):
-        turn = Node("", kind="turn", carries=edge.kind == "carries", layer=layer)
-        edge.head = turn
-        turn.ins.append(edge)
-        edge = Edge(turn, head, "", edge.kind)
-        turn.outs.append(edge)
-        layers[layer].append(turn)
-    head.ins.append(edge)
+    passed, head = range(edge.tail.layer + 1, edge.head.layer), edge.head
+    turns = [Node("", kind="turn", carries=edge.kind == "carries", layer=layer) for layer in passed]
+    if turns:
+        head.ins.remove(edge)
+        edge.head = turns[0]
+        turns[0].ins.append(edge)
+    for turn, after in itertools.pairwise([*turns, head]):
+        layers[turn.layer].append(turn)
+        Edge(turn, after, "", edge.kind)
 
 
 def _order(layers: list[list[Node]]) -> None:
@@ -451,9 +445,8 @@ def _spread(wishes: Sequence[float], offsets: Sequence[float], pulls: Sequence[f
 
     Isotonic regression by pooling adjacent violators; SciPy has it, in a module that takes a second to import.
     """
-    pools: list[
-        tuple[float, float, int]
-    ] = []  # places that touch: their mean without offsets, its weight, their number
+    # places that touch: their mean without offsets, its weight, their number
+    pools: list[tuple[float, float, int]] = []
     for wish, offset, pull in zip(wishes, offsets, pulls, strict=True):
         mean, weight, count = wish - offset, pull, 1
         while pools and pools[-1][0] > mean:
@@ -486,11 +479,8 @@ class Layout:
         across, tail, head = self.across, edge.tail, edge.head
         size = self._sizes[tail.layer]
         out, into = (self._sizes[n.layer] if n.kind == "turn" else n.size(across) for n in (tail, head))
-        start, end, turn = (
-            self.spot(tail, out / 2),
-            self.spot(head, -into / 2),
-            self.spot(tail, size / 2 + self.gap / 2),
-        )
+        start, end = self.spot(tail, out / 2), self.spot(head, -into / 2)
+        turn = self.spot(tail, size / 2 + self.gap / 2)
         bends = [(turn[0], start[1]), (turn[0], end[1])] if across else [(start[0], turn[1]), (end[0], turn[1])]
         return [self.spot(tail, -out / 2)] * (tail.kind == "turn") + [start, *bends, end]
 
@@ -522,7 +512,7 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
     margin, legend = 0.35, 0.45
     items = _legend(nodes)
     narrow, height = layout.width + 2 * margin, layout.height + 2 * margin + legend
-    width = max(narrow, sum(map(_legend_width, items)) + 2 * margin, 5.2)
+    width = max(narrow, sum(_legend_width(text) for text, *_ in items) + 2 * margin, 5.2)
     engine: Any = "none"  # whatever the user's rcParams say
     figure = Figure(figsize=(width, height), dpi=100, layout=engine)
     FigureCanvasAgg(figure)
@@ -585,13 +575,10 @@ Item: TypeAlias = tuple[str, str, str]  # of the legend: what it says, its colou
 
 def _legend(nodes: Sequence[Node]) -> list[Item]:
     """What a legend explains: the kinds of nodes that there are."""
-    lost = [node for node in nodes if node.kind == "source" and not node.carries]
-    sources = [
-        node for node in nodes if node not in lost and (node.kind == "source" or node.source and not node.target)
-    ]
+    lost, reached = ([n for n in nodes if n.kind == "source" and n.carries is carries] for carries in (False, True))
     plain = [node for node in nodes if node.kind == "operation" and not node.target and not node.source]
     items = [
-        (("source", AMBER, BLUE), bool(sources)),
+        (("source", AMBER, BLUE), bool(reached) or any(node.source and not node.target for node in nodes)),
         (("source, not reached", AMBER, OUTLINE), bool(lost)),
         (("carries gradient", PALE, BLUE), any(node.carries for node in plain)),
         (("does not", SILVER, OUTLINE), any(not node.carries for node in plain)),
@@ -601,15 +588,14 @@ def _legend(nodes: Sequence[Node]) -> list[Item]:
     return [item for item, shown in items if shown]
 
 
-def _legend_width(item: Item) -> float:
-    return 0.45 + 0.065 * len(item[0])
+def _legend_width(text: str) -> float:
+    return 0.45 + 0.065 * len(text)
 
 
 def _paint_legend(axes: Axes, x: float, y: float, items: Sequence[Item]) -> None:
     from matplotlib.patches import Rectangle
 
-    for item in items:
-        text, fill, edge = item
+    for text, fill, edge in items:
         axes.add_patch(Rectangle((x, y - 0.06), 0.18, 0.12, facecolor=fill, edgecolor=edge, linewidth=1))
         axes.text(x + 0.25, y, text, fontsize=7.5, va="center", color=GREY)
-        x += _legend_width(item)
+        x += _legend_width(text)

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.dependence import has_tangent
-from ...places import Line, Place, line_of
+from ...places import Line, line_of
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
@@ -32,11 +32,11 @@ from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
-from .listing import Names, Variables, loops, name_of
+from .listing import Names, Variables, loops, name_of, namespaces
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward, BackwardStep
-from .tables import Rows, in_columns
+from .tables import Rows, in_columns, line_text
 from .text_evidence import TextEvidence, Texts, number_name
 
 _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
@@ -86,10 +86,7 @@ class SourceReport(NamedTuple):
                 lines.append(f"  {bullet}" + str(reason).replace("\n", "\n  " + " " * len(bullet)))
             return "\n".join(lines)
         lines = [f"{self.name}: {self.state}" + ("" if self.path else ": it is the target itself")]
-        steps = [
-            (f"  -> {step.operation}", step.value, f" {step.line}  {step.line.text}" if step.line else "")
-            for step in self.path
-        ]
+        steps = [(f"  -> {step.operation}", step.value, f" {line_text(step.line)}") for step in self.path]
         row = dict(zip(map(id, self.path), in_columns(steps, "<~~"), strict=True)) if steps else {}
         lines += [f"     {s}: .path has them" if isinstance(s, str) else row[id(s)] for s in self.folded()]
         lines += [f"  note: {reason}".replace("\n", "\n  ") for reason in self.reasons]
@@ -148,12 +145,12 @@ def _html(report: SourceReport) -> str:
     for step in report.folded():
         if isinstance(step, str):
             rows.append(f"<div>&nbsp;{faint(step)}</div>")
-            continue
-        line = f"{step.line}  {step.line.text}" if step.line else ""
-        rows.append(f"<div>&nbsp;&rarr; {bold(step.operation)} {html.escape(step.value)} {faint(line)}</div>")
+        else:
+            made = f"{bold(step.operation)} {html.escape(step.value)} {faint(line_text(step.line))}"
+            rows.append(f"<div>&nbsp;&rarr; {made}</div>")
     for kind, message, remedy, _, where in report.reasons:
         kind = f"note: {kind}" if report.connected else kind
-        line = f"<div><code>{html.escape(f'{where}  {where.text}')}</code></div>" if where else ""
+        line = f"<div><code>{html.escape(line_text(where))}</code></div>" if where else ""
         rows.append(
             f'<div style="margin:3px 0 3px 1em"><b style="{_BADGE}">{html.escape(kind)}</b> {html.escape(message)}{line}'
             f"<div>&rarr; {html.escape(remedy)}</div></div>"
@@ -164,25 +161,19 @@ def _html(report: SourceReport) -> str:
 # ---- finding out ----------------------------------------------------------------------------------------------------
 
 
-def explain(
-    tape: GradientTape | ForwardAccumulator,
-    target: Nest,
-    sources: Nest,
-    spaces: Sequence[dict],
-    places: Sequence[Place],
-) -> Explanation:
-    """What `explain` of a tape or an accumulator returns; `spaces` are the user's variables, `places` where his code is that
-    asks."""
+def explain(tape: GradientTape | ForwardAccumulator, target: Nest, sources: Nest) -> Explanation:
+    """What `explain` of a tape or an accumulator returns."""
     ends, starts = _leaves(target, targets_of), _leaves(sources, sources_of)
     recording = None if tape._recording is None else active.continuation_of(tape._recording).folded()
     with active.outside():
+        spaces = namespaces()
         names = Names(recording or Recording(), spaces)
         values = {name: x for space in reversed(spaces) for name, x in space.items()}
         called = [_is_number(leaf) and number_name(leaf.array, values) or names.of(leaf.array) for leaf in ends]
         of = called[0] if len(called) == 1 else f"the sum of {', '.join(called[:6])}{' ...' if len(called) > 6 else ''}"
         if recording is not None:
             backward = tape if isinstance(tape, GradientTape) else None
-            case = _Case(backward, recording, names, spaces, values, places, ends)
+            case = _Case(backward, recording, names, values, ends)
             reports = case.noted([case.report(leaf, i) for i, leaf in enumerate(starts)], of)
             return Explanation(reports, of, _GRADIENT if backward else _JVP)
         assert isinstance(tape, GradientTape), "an accumulator always has its recording"
@@ -213,20 +204,16 @@ def _source_name(leaf: Leaf, position: int, names: Names) -> str:
 
 
 class _Case:
-    """One call of `explain`: why the sum of `ends` has the gradients that it has."""
+    """One call of `explain`: why the sum of `ends` has the gradients that it has.
+
+    `tape` is None for an accumulator: numbers take a backward pass.
+    """
 
     def __init__(
-        self,
-        tape: GradientTape | None,  # None for an accumulator: numbers take a backward pass
-        recording: Recording,
-        names: Names,
-        spaces: Sequence[dict],
-        values: Variables,
-        places: Sequence[Place],
-        ends: Sequence[Leaf],
+        self, tape: GradientTape | None, recording: Recording, names: Names, values: Variables, ends: Sequence[Leaf]
     ):
-        self.tape, self.recording, self.names, self.spaces = tape, recording, names, spaces
-        self.texts, self.ends, self.entries = Texts(recording, places), ends, recording.entries
+        self.tape, self.recording, self.names, self.ends = tape, recording, names, ends
+        self.texts, self.entries = Texts(recording), recording.entries
         self.traced: set[Hashable] = set()  # pullbacks that were found to be sound
         self.values = values
         # what the notes on connected sources need
@@ -262,7 +249,7 @@ class _Case:
             return reports
         targets = [leaf.array for leaf in self.ends]
         starts = [source for _, source, _, _ in self._connected]
-        numbers = None if self.tape is None else GradientNumbers(self.tape, self.ends, starts, self.spaces)
+        numbers = None if self.tape is None else GradientNumbers(self.tape, self.ends, starts, self.names)
         for i, (position, _, text, relevant) in enumerate(self._connected):
             notes = [
                 *text.graph.watched_late(targets, connected=True),
@@ -325,7 +312,7 @@ class _Case:
         by_python = [entry for entry in entries if entry.op.runs_python]
         if not by_python:
             return []
-        walk = Backward(tape, [leaf.value for leaf in self.ends], [source.value], None, self.spaces)
+        walk = Backward(tape, [leaf.value for leaf in self.ends], [source.value], names=self.names)
         passed: list[BackwardStep] = []  # only running these tells
         try:
             passed += walk

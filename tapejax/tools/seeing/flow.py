@@ -18,8 +18,7 @@ from ...jaxprs.types import Where
 from ...places import Line, line_of
 
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
-# Methods of Keras that give NumPy arrays.
-KERAS_GIVES = {"predict": re.compile(r"\.predict(_on_batch)?\("), "get_weights": re.compile(r"\.get_weights\(")}
+KERAS_GIVES_NUMPY = ("predict", "get_weights")
 # What the text of a statement tells.
 _SIGNS = {
     # it has something run by another thread
@@ -30,6 +29,9 @@ _SIGNS = {
     "shape": re.compile(r"_like\(|\bshape\b|\.ndim\b|\blen\(|\brank\(|\bsize\b|\.dtype\b"),
     # what leaves may be a decision, which has no gradient in any case
     "choice": re.compile(r"[<>]|[=!]=|\bint\(|\bbool\(|\bround\(|\bsign\(|\barg(?:max|min|sort)\(|\bfloor\(|\bceil\("),
+    # it calls a method of Keras that gives NumPy arrays
+    "predict": re.compile(r"\.predict(_on_batch)?\("),
+    "get_weights": re.compile(r"\.get_weights\("),
     # it changes a shape
     "shaping": re.compile(r"\bNone\b|newaxis|reshape|expand_dims|_dims\b|\.T\b"),
 }
@@ -64,7 +66,7 @@ class Text:
         self.assignments: list[Assignment] = []
         self.block: range | None = None  # the lines of the `with` statement's body
         self.readable = False
-        self.scope: tuple[str, int] | None = None
+        self.scope = scope_of(where)
         line = line_of(where)
         if where is None or line is None:
             return
@@ -77,7 +79,6 @@ class Text:
         if scope is None:
             return
         self.readable, self._scope = True, scope
-        self.scope = line.file, getattr(scope, "lineno", 0)  # which function or module this is
         self.block = self.span_at(line.number)
         for node, function in _walk(scope):
             assignments = self._assignments(node, function)
@@ -100,9 +101,8 @@ class Text:
         assignments = sorted((a for a in self.assignments if name in a.names), key=lambda a: -a.line.number)
         before = [a for a in assignments if line is not None and a.line.number <= line]
         last = next((i for i, a in enumerate(before) if not a.changes), None)
-        return (
-            assignments if last is None else before[: last + 1]
-        )  # in a loop, a use may depend on what is below it, too
+        # in a loop, a use may depend on what is below it, too
+        return assignments if last is None else before[: last + 1]
 
     def sources(self, line: int | None) -> list[tuple[str, frozenset[str]]]:
         """What the call of ``explain`` at a line has as its sources, and the names in each; nothing where that is not seen."""
@@ -129,6 +129,11 @@ class Text:
                 end = getattr(node, "end_lineno", None) or first
                 defines = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
                 yield Assignment(names, _used(value), self._line(first), changes, end, function, defines)
+
+
+def scope_of(where: Where) -> tuple[str, int, str] | None:
+    """Which function or module it is that runs there."""
+    return None if where is None else (where[0].co_filename, where[0].co_firstlineno, where[0].co_qualname)
 
 
 def _scope(tree: ast.Module, code: CodeType) -> ast.AST | None:

@@ -15,6 +15,7 @@ from ...jaxprs.fence import Literal
 from ...jaxprs.types import JaxProgram, Value
 from ...places import Line, line_of, serves
 from ...tape import active
+from ...tape.derivative import DerivativeOp
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
 from ...tape.slicing import Relevant
@@ -235,9 +236,11 @@ class Graph:
         elif name in _OF_SHAPES:
             case = "shape"
             values |= {"binds": name, "name": value}
-        elif name.endswith("_pullback"):  # a tape over a tape
-            case = "no derivative: linear"
-            values["first"] = name.removesuffix("_pullback")
+        elif isinstance(entry.op, DerivativeOp):  # a tape over a tape
+            case, of = "no derivative: linear", entry.op.values(entry.inputs)
+            values["first"] = ", ".join(
+                self.names.of(of[slot]) for slot in entry.op.program.targets if slot is not None
+            )
         else:
             case = "no derivative"
         return reason(case, At(name, line), **values)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import copy
 import io
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ...places import Line
 
@@ -64,8 +64,15 @@ def arguments(args: Sequence[ast.arg]) -> ast.arguments:
 
 def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.expr:
     """`expression` with others in place of names."""
-    renamed: ast.expr = _Renaming(expressions).visit(copy.deepcopy(expression))
+    renamed: ast.expr = _Renaming(expressions).visit(_copy(expression))
     return renamed
+
+
+def _copy(node: Any) -> Any:
+    """By fields: `copy.deepcopy` also copies what other code hung on the one `ast.Load` of all trees, a whole program."""
+    if isinstance(node, list):
+        return [_copy(x) for x in node]
+    return type(node)(**{k: _copy(x) for k, x in ast.iter_fields(node)}) if isinstance(node, ast.AST) else node
 
 
 def names_in(expression: ast.expr) -> list[str]:

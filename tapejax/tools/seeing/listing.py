@@ -61,8 +61,8 @@ def user_frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def places() -> list[Place]:
-    """Where the user's running code is, in the form of `where.caller`: the innermost frame first."""
+def running() -> list[Place]:
+    """Where the user's running code is, in the form of `places.caller`: the innermost frame first."""
     return [(frame.f_code, frame.f_lasti) for frame in user_frames()]
 
 
@@ -89,10 +89,12 @@ class Names:
     A value is known by its identity. What no variable holds any more is called by the name that it was stored under when
     it was computed, with the number of its entry where others were, too: ``hidden``, ``h_3``. What was watched under a name
     that has another value now is ``x_watched``. Other results are ``t3`` (of entry 3) or ``t3_1``, other arrays ``c0,
-    c1...`` in the order in which they were used, so that a value has one name in every view of a tape.
+    c1...`` in the order in which they were used, so that a value has one name in every view of a tape. `spaces` are those of
+    the running code unless others are given.
     """
 
-    def __init__(self, recording: Recording, spaces: Sequence[Variables] = ()):
+    def __init__(self, recording: Recording, spaces: Sequence[Variables] | None = None):
+        spaces = namespaces() if spaces is None else spaces
         self._names: dict[int, str] = {}
         self._kept: list[Array] = []  # a name is bound to an id: its owner must not die
         self.variables: list[VariableLike] = []  # of other libraries, found on the way
@@ -569,11 +571,11 @@ def shortened(name: str, width: int = 32) -> str:
     return name
 
 
-def text_table(tape: GradientTape, recording: Recording | None, spaces: Sequence[Variables]) -> str:
+def text_table(tape: GradientTape, recording: Recording | None) -> str:
     """What ``print(tape)`` prints."""
     if recording is None:
         return heading(tape, None)
-    names = Names(recording, spaces)
+    names = Names(recording)
     table = Table(recording, names)
     cells = [("#", "", "value", "operation", "inputs", "line")]
     for part in table.parts():
@@ -592,11 +594,11 @@ def text_table(tape: GradientTape, recording: Recording | None, spaces: Sequence
 
 # A notebook that its reader has not run yet is not trusted: its <style> is dropped, and inline styles stay. So the
 # essentials are inline, as short as can be: there are many cells.
-def html_table(tape: GradientTape, recording: Recording | None, spaces: Sequence[Variables]) -> str:
+def html_table(tape: GradientTape, recording: Recording | None) -> str:
     """What a notebook shows for a tape: a table, folded where it is long."""
     if recording is None:
         return page(html.escape(heading(tape, None)))
-    names = Names(recording, spaces)
+    names = Names(recording)
     table = Table(recording, names)
     body = f"<div>{bold(heading(tape, recording, names))}</div>"
     for i, (_, run) in enumerate(itertools.groupby(table.parts(), type)):

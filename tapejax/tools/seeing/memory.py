@@ -14,12 +14,13 @@ import jax
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...places import Line
+from ...places import Line, serves
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
 from ...tf.values.shown import bold, faint, page, table_html
 from ...tf.values.tensor import Tensor
+from .recorded import calls_of
 from .tables import Rows, bar_html, bar_text, cut, in_columns
 
 UNITS = ("B", "KB", "MB", "GB", "TB")
@@ -114,22 +115,9 @@ def _made_by(entry: Entry) -> list[Value]:
 
 
 def _calls(entries: Sequence[Entry]) -> list[object]:
-    """For each entry the call of a function of the user's that ran it; None at the level of a module.
-
-    Frames are not kept: a call has ended where a line comes that is further up in its function. A round of a loop ends so, too.
-    """
-    calls: list[object] = []
-    reached: dict[tuple[str, str], tuple[int, int]] = {}  # the line, and how many calls there were
-    for entry in entries:
-        line = entry.line
-        if line is None or line.function == "<module>":
-            calls.append(None)
-            continue
-        function = line.file, line.function
-        last, count = reached.get(function, (0, 0))
-        reached[function] = line.number, count + (line.number < last)
-        calls.append((function, reached[function][1]))
-    return calls
+    """For each entry the call of a function of the user's that ran it; None at the level of a module."""
+    users = ([each for each in calls if not serves(each.code.co_filename)] for calls in calls_of(entries))
+    return [calls[-1].call if calls and calls[-1].code.co_name != "<module>" else None for calls in users]
 
 
 def _kept_alone(entries: Sequence[Entry], watched: set[int]) -> set[int]:
@@ -148,9 +136,8 @@ def _held_by_pullbacks(pullbacks: Sequence[Callable]) -> list[int]:
     here = _references({0: object()})[0]
     counts = Counter(id(x) for x in held if isinstance(x, Tensor))
     tensors = {id(x): x for x in held if isinstance(x, Tensor)}
-    alone = [
-        key for key, count in _references(tensors).items() if count - here <= 2 * counts[key]
-    ]  # `held` refers, too
+    # `held` refers, too
+    alone = [key for key, count in _references(tensors).items() if count - here <= 2 * counts[key]]
     return [id(x) for x in held if isinstance(x, jax.Array)] + [id(tensors[key]._array) for key in alone]
 
 

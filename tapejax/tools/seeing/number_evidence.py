@@ -16,21 +16,18 @@ from ...tape.structures import Leaf
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import is_elsewhere, number_text, value_text
 from .graph_evidence import BREAKS, Graph
-from .listing import name_of
+from .listing import Names, name_of
 from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason
-from .steps import Backward, check_numerics, is_nonzero
+from .steps import Backward, check_numerics, is_nonzero, wide
 
 
 class GradientNumbers:
     """The gradients of the sum of `ends` with respect to `starts`, computed step by step when they are first asked for."""
 
-    def __init__(self, tape: GradientTape, ends: Sequence[Leaf], starts: Sequence[Leaf], spaces: Sequence[dict]):
+    def __init__(self, tape: GradientTape, ends: Sequence[Leaf], starts: Sequence[Leaf], names: Names):
         self._count = len(starts)
-        values = [leaf.value for leaf in ends], [leaf.value for leaf in starts]
-        self._walk = Backward(tape, *values, None, spaces)
-        arrays = [leaf.array for leaf in (*ends, *starts)]
-        self._ends = [leaf.array for leaf in ends]
-        self._known = not any(isinstance(x, Tracer) for x in arrays)
+        self._walk = Backward(tape, [leaf.value for leaf in ends], [leaf.value for leaf in starts], names=names)
+        self._known = not any(isinstance(leaf.array, Tracer) for leaf in (*ends, *starts))
 
     @functools.cached_property
     def gradients(self) -> Sequence[np.ndarray | None]:
@@ -65,21 +62,16 @@ class GradientNumbers:
     def not_finite(self, position: int) -> tuple[Reason, Entry] | None:
         """If the gradient with respect to a source has nan or infinite elements: the operation at which they begin."""
         gradient = self.gradients[position]
-        if gradient is None or np.isfinite(_wide(gradient)).all():
+        if gradient is None or np.isfinite(wide(gradient)).all():
             return None
         try:
-            check_numerics(self._walk, self._ends)
+            check_numerics(self._walk)
         except NonFiniteError as error:
             said, in_derivative, cure = str(error).partition(". Its derivative")
-            values = {"value": "nan" if np.isnan(_wide(gradient)).any() else "infinite", "said": said, "cure": cure}
-            return reason(
-                "not finite" if in_derivative else "not finite: forward", at(error.entry), **values
-            ), error.entry
+            values = {"value": "nan" if np.isnan(wide(gradient)).any() else "infinite", "said": said, "cure": cure}
+            case = "not finite" if in_derivative else "not finite: forward"
+            return reason(case, at(error.entry), **values), error.entry
         return None
-
-
-def _wide(x: np.ndarray) -> np.ndarray:
-    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)  # NumPy's functions do not take every dtype
 
 
 def _flat_kind(entry: Entry) -> str:

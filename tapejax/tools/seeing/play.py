@@ -21,19 +21,18 @@ import numpy as np
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...places import Line
-from ...tape import active, operation
+from ...tape import active, sweep
 from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry, is_deleted, type_of
 from ...tape.slicing import Step
-from ...tape.sweep import add_cotangents
 from ...tf.values.shown import CELLS, is_elsewhere, unreadable, value_text
 from ...tf.values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened
-from .listing import name_of, options
+from .listing import Names, name_of, options
 from .local import Local, Pass, local
 from .split import listed
-from .steps import Backward
+from .steps import Backward, wide
 from .tables import cut
 
 # In pixels, as play.css has them: a character of a label and of a value, what is left and right of them, a line of text.
@@ -50,8 +49,6 @@ INPUTS, LEAVING = 60, 6
 NUMBERS, BLOCKS = 8, 12
 # So deep operations are opened.
 DEPTH = 2
-# So many lines between two with an operation are shown.
-BETWEEN = 2
 
 Json: TypeAlias = dict[str, Any]  # an object that the page reads
 
@@ -109,37 +106,28 @@ class Play:
 def play(walk: Backward, directions: Sequence[Array]) -> Play:
     """The page of a backward pass, of what it differentiates, and of the derivative in the `directions` of the sources."""
     with active.outside():
-        nodes = graph(walk.names, walk.query)
-        layers = arrange(nodes)
+        page = _Page(walk, directions)
         try:
-            still = picture(layers)
+            still = picture(page.layers)
         except ImportError:  # without Matplotlib the page is the same
             still = None
-        return Play(_Page(walk, directions, nodes, layers).data(), still)
+        return Play(page.data(), still)
 
 
 class _Page:
     """What the page shows, as it is gathered. Arrays and values are numbered; each is written once."""
 
-    def __init__(
-        self,
-        walk: Backward,
-        directions: Sequence[Array],
-        nodes: Sequence[Node],
-        layers: Sequence[Sequence[Node]],
-        depth: int = 0,
-        rounds: Rounds | None = None,
-    ):
-        self.depth, self.rounds = depth, rounds or {}
-        self.walk, self.layers, self.entries = walk, layers, walk.recording.entries
-        self.directions = directions
+    def __init__(self, walk: Backward, directions: Sequence[Array], depth: int = 0, rounds: Rounds | None = None):
+        self.walk, self.directions, self.depth, self.rounds = walk, directions, depth, rounds or {}
+        self.entries, nodes = walk.recording.entries, graph(walk.names, walk.query)
+        self.layers = arrange(nodes)
         try:
             self.tangents = walk.tangents(directions)
         except (LookupError, TypeError):  # JAX has no forward mode for an operation: the page has none
             self.tangents = {}
         self.operations = [node for node in nodes if node.kind == "operation"]
         # a value from outside may have several nodes
-        outside = [node for layer in layers for node in layer if node.kind in ("source", "constant")]
+        outside = [node for layer in self.layers for node in layer if node.kind in ("source", "constant")]
         self.nodes = [*outside, *self.operations]
         self.number = {id(node): i for i, node in enumerate(self.nodes)}
         self.since = {id(node): i for i, node in enumerate(self.operations, 1)}  # the frame that computes its values
@@ -224,14 +212,7 @@ class _Page:
         rules = []
         for i, x in enumerate(entry.inputs):
             if (derivative := self.locals.get((position, i))) is not None and id(x) in self.tangents:
-                value = derivative.value
-                summed = value is not None and not derivative.matrix and value.shape != entry.outputs[0].shape
-                facts = {
-                    "rule": derivative.rule or derivative.forward,
-                    "value": self.value(value),
-                    "shapes": derivative.shapes,
-                }
-                rules.append({**facts, "by": self.tangent(x), "matrix": derivative.matrix, "sum": summed})
+                rules.append(self.factor(derivative, derivative.forward, self.tangents[id(x)], entry.outputs[0].shape))
         if rules and any(x is source for x in entry.outputs for source in self.walk.query.arrays):
             rules.append({"rule": "its own direction", "value": None, "shapes": ""})
         return rules
@@ -254,19 +235,15 @@ class _Page:
         shown: dict[int, Array] = {}  # the cotangents by slot, as far as frames have told them
         frames: list[Json] = [{"kind": "seed", "sums": {}}]
 
-        def add(slot: int, x: Value, part: Array, after: Array, why: Json | None = None) -> None:
-            row = frames[-1]["sums"].setdefault(slot, [x, shown.get(slot), [], after])
+        def note(slot: int, x: Value, part: Array, why: Json | None = None) -> None:
+            row = frames[-1]["sums"].setdefault(slot, [x, shown.get(slot), [], None])
             row[2].append((part, why))
-            row[3] = shown[slot] = after
+            sweep.add(shown, slot, part)
+            row[3] = shown[slot]
 
         for slot, x, seed in zip(program.targets, walk.query.targets, walk.seeds, strict=True):
             if slot is not None:
-                add(
-                    slot,
-                    x,
-                    seed,
-                    operation.apply(add_cotangents, shown[slot], seed) if slot in shown else seed,
-                )
+                note(slot, x, seed)
         node_at = {position: node for node in self.operations for position in node.positions}
         for position, entry, step, back in walk.sweep(ct):
             node = node_at[position]
@@ -280,7 +257,7 @@ class _Page:
             for i, part in zip(step.active_ins, back, strict=True):
                 if part is not None:
                     why = self.why(position, step, i, part) if len(node.positions) == 1 else None
-                    add(step.ins[i], entry.inputs[i], part, ct[step.ins[i]], why)
+                    note(step.ins[i], entry.inputs[i], part, why)
         for frame in frames:
             told_whole = "node" not in frame or len(self.nodes[frame["node"]].positions) == 1
             rows = [row for row in frame["sums"].values() if id(row[0]) not in self.inner]
@@ -298,21 +275,24 @@ class _Page:
         return {**facts, "parts": [value for value, _ in shown], "whys": [why for _, why in shown], "count": len(parts)}
 
     def why(self, position: int, step: Step, i: int, part: Array) -> Json:
-        """How a cotangent becomes what is added at an input: by which factor, or by which rule."""
+        """How a cotangent becomes what is added at an input."""
         entry, cotangents = self.entries[position], self.came[position]
-        inputs = [self.walk.values[slot] for slot in step.ins]
-        derivative = local(Pass(entry, step, inputs, i, cotangents, part, self.walk.names, self.walk.of))
+        derivative = local(Pass(entry, step, i, cotangents, part, self.walk.names, self.walk.of))
         self.locals[position, i] = derivative
-        facts = {
-            "rule": derivative.rule or derivative.back,
-            "value": self.value(derivative.value),
-            "shapes": derivative.shapes,
+        return self.factor(derivative, derivative.back, next(iter(cotangents.values())), part.shape)
+
+    def factor(self, derivative: Local, rule: str, by: Array, shape: tuple[int, ...]) -> Json:
+        """How a cotangent or tangent, `by`, becomes another of a `shape`: with which factor, or else by which rule."""
+        value = derivative.value
+        said = {"rule": derivative.rule or rule, "value": self.value(value), "shapes": derivative.shapes}
+        if value is None:
+            return said
+        return {
+            **said,
+            "by": self.value(by),
+            "matrix": derivative.matrix,
+            "sum": not derivative.matrix and value.shape != shape,
         }
-        if derivative.value is not None:
-            (cotangent,) = cotangents.values()
-            summed = not derivative.matrix and derivative.value.shape != part.shape
-            facts |= {"by": self.value(cotangent), "matrix": derivative.matrix, "sum": summed}
-        return facts
 
     def split(self) -> list[Json] | None:
         """JAX's programs beside the tape; the rows of an equation have the node of the operation that it belongs to."""
@@ -340,26 +320,23 @@ class _Page:
         """The page of what an operation is made of, with the cotangents and tangents that it has here."""
         (position,), (entry,) = node.positions, self._entries(node)
         cotangents = self.came.get(position, {})
-        plain = not any(
-            isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in (*entry.inputs, *cotangents.values())
-        )
+        values = (*entry.inputs, *cotangents.values())
+        plain = not any(isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in values)
         if self.depth == DEPTH or not cotangents or not plain or isinstance(entry.op, PullbackOp):
             return None
-        opened_here = opened(entry.op, entry.inputs)
-        if opened_here is None:
+        if (inner_tape := opened(entry.op, entry.inputs)) is None:
             return None
-        tape, outputs, rounds = opened_here
+        tape, outputs, rounds = inner_tape
         names, tangents = self.walk.names, self.tangents
         sources = list({id(entry.inputs[i]): entry.inputs[i] for at, i in self.locals if at == position}.values())
         arrays = [(x, x) for x in entry.inputs if isinstance(x, jax.Array) and not is_number(x, names)]
         ends = [outputs[j] for j in cotangents]
         arrays += [(entry.outputs[j], outputs[j]) for j in cotangents]
         called = {names.name(x) or names.stored(x) or f"arg{i}": here for i, (x, here) in enumerate(arrays)}
-        walk = Backward(tape, ends, sources, list(cotangents.values()), [called])
+        walk = Backward(tape, ends, sources, list(cotangents.values()), Names(tape._usable().folded(), [called]))
         walk.of = self.walk.of
-        nodes = graph(walk.names, walk.query)
         directions = [tangents[id(x)] if id(x) in tangents else jax.numpy.zeros_like(x) for x in sources]
-        inner = _Page(walk, directions, nodes, arrange(nodes), self.depth + 1, rounds)
+        inner = _Page(walk, directions, self.depth + 1, rounds)
         page = inner.data()
         self.scale = max(self.scale, inner.scale)
         return page
@@ -473,7 +450,7 @@ def _shown(x: Array) -> Json:
 
 def _largest_of_blocks(grid: np.ndarray) -> np.ndarray:
     """A large matrix as a small one: of each block the element that is furthest from zero, or one that is not finite."""
-    grid = grid.astype(np.complex64 if grid.dtype.kind == "c" else np.float64)
+    grid = wide(grid)
     for axis in (0, 1):
         blocks = np.array_split(grid, min(grid.shape[axis], BLOCKS), axis)
         furthest = [np.abs(block).argmax(axis, keepdims=True) for block in blocks]
@@ -486,33 +463,28 @@ def _largest(x: Array) -> float:
     """The largest finite absolute value; 0 of integers, which may be labels or seeds."""
     if unreadable(x) or is_deleted(x) or not jax.numpy.issubdtype(x.dtype, np.inexact):
         return 0.0
-    sizes = np.abs(np.asarray(x).astype(np.complex128 if jax.numpy.iscomplexobj(x) else np.float64))
+    sizes = np.abs(wide(x))
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int], int]]:
     """The lines of the user's code and what is around them, by file; and the row of each line in that."""
-    files: dict[str, dict[int, Line]] = {}
+    files: dict[str, set[int]] = {}
     for line in lines:
         if line is not None:
-            files.setdefault(line.file, {})[line.number] = line
+            files.setdefault(line.file, set()).add(line.number)
     rows: list[Json] = []
     row_of = {}
-    for file, lines_of_file in files.items():
-        rows.append({"file": str(lines_of_file[min(lines_of_file)]).rpartition(":")[0]})
-        texts: dict[int, str] = {}
-        before = -BETWEEN
-        for number in sorted(lines_of_file):
-            start = before + 1 if number - before <= BETWEEN + 1 else max(number - 1, 1)
-            texts |= {n: linecache.getline(file, n).rstrip() for n in range(start, number + 1)}
-            before = number
-        indent = min((len(text) - len(text.lstrip()) for text in texts.values() if text), default=0)
-        before = min(texts) - 1
-        for number, text in texts.items():
+    for file, own in files.items():
+        rows.append({"file": str(Line(file, 0, "", "")).rpartition(":")[0]})
+        near = range(max(min(own) - 1, 1), max(own) + 1)  # also the line above, and no gap of less than three lines
+        numbers = [n for n in near if own & {n, n + 1} or own >= {n - 1, n + 2}]
+        texts = [linecache.getline(file, n).rstrip() for n in numbers]
+        indent = min((len(text) - len(text.lstrip()) for text in texts if text), default=0)
+        for before, number, text in zip([numbers[0] - 1, *numbers], numbers, texts, strict=False):
             if number != before + 1:
                 rows.append({"gap": True})
-            if number in lines_of_file:
+            if number in own:
                 row_of[file, number] = len(rows)
             rows.append({"number": number, "text": text[indent:]})
-            before = number
     return rows, row_of

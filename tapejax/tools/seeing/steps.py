@@ -10,7 +10,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -79,7 +79,14 @@ class Backward:
     `gradients` are what the sweep arrives at: exactly those of `GradientTape.gradient`, structured as its sources.
     """
 
-    def __init__(self, tape: GradientTape, target: Nest, sources: Nest, output_gradients: Nest, spaces: Sequence[dict]):
+    def __init__(
+        self,
+        tape: GradientTape,
+        target: Nest,
+        sources: Nest,
+        output_gradients: Nest = None,
+        names: Names | None = None,
+    ):
         recording = tape._usable().folded()
         targets, self.structure = targets_of(target), sources_of(sources)
         ends = [leaf.array for leaf in targets.leaves]
@@ -88,13 +95,11 @@ class Backward:
         self._entries = [(position, recording.entries[position]) for position, *_ in relevant]
         self.program, self.values = self.query.program()
         with active.outside():
-            cotangents = None if output_gradients is None else structures.current.cotangents(targets, output_gradients)
-            self.seeds = (
-                derivatives.ones(self.program, self.values)
-                if cotangents is None
-                else [conjugate(x) for x in cotangents]
-            )
-        self.names = Names(recording, spaces)
+            if output_gradients is None:
+                self.seeds = derivatives.ones(self.program, self.values)
+            else:
+                self.seeds = list(map(conjugate, structures.current.cotangents(targets, output_gradients)))
+        self.names = names or Names(recording)
         self.of = self.names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
         self.recording = recording
 
@@ -154,13 +159,9 @@ class Backward:
 
     def gathered(self, ct: dict[int, Array]) -> list[Array | None]:
         """The gradient of each source, None where nothing came back, of the cotangents of the whole sweep."""
-        gradients: list[Array | None] = [None] * len(self.structure.leaves)
+        slots = self.program.sources
         with active.outside():
-            for i, slot in zip(self.query.owners, self.program.sources, strict=True):
-                if slot is not None and slot in ct:
-                    x = conjugate(ct[slot])
-                    gradients[i] = x if gradients[i] is None else operation.apply(jnp.add, gradients[i], x)
-        return gradients
+            return self.query.derivative(lambda *_: [None if x is None else conjugate(ct.get(x)) for x in slots])
 
     def directions(self, tangents: Nest = None) -> list[Array]:
         """The tangent of each source, as given, or ones."""
@@ -229,14 +230,20 @@ def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
 
 
 def _cotangents_html(of: str, values: Sequence[tuple[str, Array]]) -> str:
-    return "".join(
-        f"<div>∂{html.escape(of)}/∂{html.escape(name)} {faint(type_of(x))}{small_html(x)}</div>" for name, x in values
-    )
+    names = [f"∂{html.escape(of)}/∂{html.escape(name)}" for name, _ in values]
+    pairs = zip(names, values, strict=True)
+    return "".join(f"<div>{name} {faint(type_of(x))}{small_html(x)}</div>" for name, (_, x) in pairs)
 
 
 def is_nonzero(x: Array) -> bool:
     """Whether an element of an array of known values is not zero."""
     return bool(jnp.any(x) if is_elsewhere(x) else np.asarray(x).any())
+
+
+def wide(x: Any) -> np.ndarray:
+    """The numbers of an array in a dtype that all of NumPy's functions take: float64 or complex128."""
+    array = np.asarray(x)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def _of_no_symmetry(x: Array) -> Array:
@@ -247,10 +254,10 @@ def _of_no_symmetry(x: Array) -> Array:
 # ---- numbers that are none ------------------------------------------------------------------------------------------
 
 
-def check_numerics(walk: Backward, ends: Sequence[Array]) -> None:
+def check_numerics(walk: Backward) -> None:
     """Raises `NonFiniteError` for the first operation whose value, then whose cotangent, is not finite."""
     recording, names = walk.recording, walk.names
-    for position in listing.ancestors(recording.entries, ends)[0]:
+    for position in listing.ancestors(recording.entries, walk.query.targets)[0]:
         entry = recording.entries[position]
         for x in entry.outputs:
             if not _finite(x):
@@ -274,7 +281,7 @@ _all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
 def _what(x: Array) -> str:
     if is_elsewhere(x):
         return "not finite"
-    numbers = with_errors(np.asarray(x).astype, np.complex128 if jnp.iscomplexobj(x) else np.float64, all="ignore")
+    numbers = with_errors(wide, x, all="ignore")
     bad = ~np.isfinite(numbers)
     kind = "NaN" if np.isnan(numbers[bad][0]) else "infinite"
     if not numbers.shape:
@@ -290,9 +297,8 @@ def _place(number: int, entry: Entry) -> str:
 
 def _forward_message(position: int, entry: Entry, x: Array, names: Names) -> str:
     culprits = ", ".join(names.of(i) for i in entry.inputs if not _finite(i))
-    said = (
-        f"its input {culprits} came in that way: the tape did not compute it" if culprits else "its inputs are finite"
-    )
+    given = f"its input {culprits} came in that way: the tape did not compute it"
+    said = given if culprits else "its inputs are finite"
     inputs = "; ".join(f"{names.of(i)} = {value_text(i)}" for i in entry.inputs if isinstance(i, jax.Array))
     return f"forward: {_place(position, entry)}, gives {names.of(x)}, which is {_what(x)}; {said}. {inputs}".strip()
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ...places import Line
+
 BAR = 24  # the length of the longest bar of text
 LEAST = 12  # the characters that a column keeps whose texts may be cut
 LINE = 24  # those that the last one keeps: a file, the number of a line
@@ -29,6 +31,11 @@ class Rows(Sequence[Item]):
 
     def __getitem__(self, index: Any) -> Any:
         return self.rows[index]
+
+
+def line_text(line: Line | None) -> str:
+    """A line of the user's code with its place: ``train.py:3  y = x * x``; empty where there is none."""
+    return f"{line}  {line.text}" if line else ""
 
 
 def cut(text: str, width: int) -> str:

@@ -132,7 +132,7 @@ class Seen(GradientTape):
         sought = [leaf.array for leaf in ends.leaves], leaf_sources
         from . import listing, parameters, source
 
-        named = listing.Names(recording, listing.namespaces())
+        named = listing.Names(recording)
         rest = parameters.Parameters(recording, arguments, starts.leaves, named)
         query = Query(recording, sought[0], [*sought[1], *rest.sources()], include_nondifferentiable=True)
         (program, values), held, owner = query.program(), query.arrays, query.owners
@@ -181,7 +181,7 @@ class Seen(GradientTape):
     def __str__(self) -> str:
         from . import listing
 
-        return listing.text_table(self, _seen(self), listing.namespaces())
+        return listing.text_table(self, _seen(self))
 
     def __repr__(self) -> str:
         from . import listing
@@ -191,7 +191,7 @@ class Seen(GradientTape):
     def _repr_html_(self) -> str:
         from . import listing
 
-        return listing.html_table(self, _seen(self), listing.namespaces())
+        return listing.html_table(self, _seen(self))
 
     @in_recorded_types
     def explain(self, target: Nest, sources: Nest) -> Any:
@@ -218,9 +218,9 @@ class Seen(GradientTape):
         False ('no derivative',) round
         False ('never watched',) multiply
         """
-        from . import explain, listing
+        from . import explain
 
-        return explain.explain(self, target, sources, listing.namespaces(), listing.places())
+        return explain.explain(self, target, sources)
 
     @in_recorded_types
     def memory(self, target: Nest, sources: Nest) -> Any:
@@ -280,10 +280,9 @@ class Seen(GradientTape):
         >>> [f"{row.gradient.norm:.2g}" for row in tape.summary(y, w)]
         ['4.2', '0.00014']
         """
-        from . import listing
         from . import summary as seen
 
-        return seen.summary(self, target, sources, listing.namespaces())
+        return seen.summary(self, target, sources)
 
     @in_recorded_types
     def draw(self, target: Nest = None, sources: Nest = None) -> Any:
@@ -307,7 +306,7 @@ class Seen(GradientTape):
         from . import drawing, listing
 
         recording = self._usable().folded()
-        names = listing.Names(recording, listing.namespaces())
+        names = listing.Names(recording)
         ends = [] if target is None else [leaf.array for leaf in targets_of(target).leaves]
         if sources is None:
             starts = listing.watching(recording, names)
@@ -359,9 +358,9 @@ class Seen(GradientTape):
         multiply ['t0']
         sin ['x']
         """
-        from . import listing, steps
+        from . import steps
 
-        return steps.Backward(self, target, sources, output_gradients, listing.namespaces())
+        return steps.Backward(self, target, sources, output_gradients)
 
     @in_recorded_types
     def play(self, target: Nest, sources: Nest, output_gradients: Nest = None, tangents: Nest = None) -> Any:
@@ -395,9 +394,9 @@ class Seen(GradientTape):
         >>> print(page)
         <The tape of y: 1 operation, forward and backward; a notebook plays it, .save(file) writes the page>
         """
-        from . import listing, play, steps
+        from . import play, steps
 
-        walk = steps.Backward(self, target, sources, output_gradients, listing.namespaces())
+        walk = steps.Backward(self, target, sources, output_gradients)
         return play.play(walk, walk.directions(tangents))
 
     @in_recorded_types
@@ -421,10 +420,9 @@ class Seen(GradientTape):
         Traceback (most recent call last):
         tapejax.tf.values.errors.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
         """
-        from . import listing, steps
+        from . import steps
 
-        walk = steps.Backward(self, target, sources, output_gradients, listing.namespaces())
-        steps.check_numerics(walk, [leaf.array for leaf in targets_of(target).leaves])
+        steps.check_numerics(steps.Backward(self, target, sources, output_gradients))
 
 
 class SeenAccumulator(ForwardAccumulator):
@@ -450,10 +448,9 @@ class SeenAccumulator(ForwardAccumulator):
         >>> print(acc.jvp(y), acc.explain(y)[0].kinds)
         None ('no derivative',)
         """
-        from . import explain, listing
+        from . import explain
 
-        sources = [leaf.value for leaf in self._sources.leaves]
-        return explain.explain(self, primals, sources, listing.namespaces(), listing.places())
+        return explain.explain(self, primals, [leaf.value for leaf in self._sources.leaves])
 
 
 def _seen(tape: GradientTape) -> Recording | None:

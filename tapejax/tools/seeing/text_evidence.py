@@ -16,9 +16,9 @@ from ...tape.slicing import Relevant
 from ...tf.values.shown import number_text
 from ...tf.values.structures import is_variable
 from ...tf.values.types import Array
-from .flow import KERAS_GIVES, Assignment, Text, root
+from .flow import KERAS_GIVES_NUMPY, Assignment, Text, root, scope_of
 from .graph_evidence import Graph
-from .listing import Variables, dependents, watched_as
+from .listing import Variables, dependents, running, watched_as
 from .reasons import At, Reason, at, reason
 
 # What Python and NumPy make, which no tape records.
@@ -41,17 +41,16 @@ def number_name(value: object, values: Variables) -> str | None:
 class Texts:
     """The text around the tape's block and around the call of `explain`."""
 
-    def __init__(self, recording: Recording, places: Sequence[Place]):
+    def __init__(self, recording: Recording):
         entered = [mark.where for mark in recording.marks if mark.kind in ("enter", "reset") and mark.where]
         self.block = Text(entered[0] if entered else None)
-        # where the call is in the block's own text, it is known which lines have run
-        self._places = [(Text(place).scope, line_of(place)) for place in places]
-        self.here = Text(places[0] if places else None)
-        self._codes = [place[0] for place in places]
+        self._places = running()
+        self.here = Text(self._places[0] if self._places else None)
 
     def asked(self, text: Text) -> int | None:
-        """The line of `text` that calls `explain`, or None if another text does."""
-        return next((line.number for scope, line in self._places if line is not None and scope == text.scope), None)
+        """The line of `text` that calls `explain`, so that it is known which lines have run; None if another text does."""
+        lines = (line_of(place) for place in self._places if scope_of(place) == text.scope)
+        return next((line.number for line in lines if line is not None), None)
 
     def source(self, position: int) -> tuple[str, frozenset[str]]:
         """The expression for a source in the call of `explain`, and the names in it."""
@@ -68,7 +67,7 @@ class Texts:
     def sees(self, where: Place) -> bool:
         """Whether the calling code has the names of the code at `where`: the same function, or cells of one notebook."""
         module = where[0].co_name == "<module>"
-        return any(code is where[0] or module and code.co_name == "<module>" for code in self._codes)
+        return any(code is where[0] or module and code.co_name == "<module>" for code, _ in self._places)
 
 
 class TextEvidence:
@@ -178,10 +177,9 @@ class TextEvidence:
     def from_keras(self, target: Array) -> Reason | None:
         """Where a target was computed from what ``model.predict`` or ``get_weights`` gave."""
         for _, statement, binds in self._behind(target):
-            if KERAS_GIVES["predict"].search(statement.line.text):
-                return reason("python: predict", At(None, statement.line), binds=binds)
-            if KERAS_GIVES["get_weights"].search(statement.line.text):
-                return reason("python: get_weights", At(None, statement.line), binds=binds)
+            for method in KERAS_GIVES_NUMPY:
+                if statement.says(method):
+                    return reason(f"python: {method}", At(None, statement.line), binds=binds)
         return None
 
     def _behind(self, target: Array) -> Iterator[tuple[Text, Assignment, str]]:
@@ -406,4 +404,4 @@ class TextEvidence:
         lines = [line_of(mark.where) for mark in marks]
         if any(line is not None and statement.holds(line) for line in lines):
             return None
-        return next((mark for mark in marks if Text(mark.where).scope != text.scope), None)
+        return next((mark for mark in marks if scope_of(mark.where) != text.scope), None)

@@ -403,23 +403,3 @@ def test_what_tensorflow_computes_is_unchecked(tmp_path):
         "tf.keras.layers.Dense": "supported",
     }
     assert "is computed by TensorFlow, which has to be installed" in found["tf.keras.layers.Hashing"]["use"]
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    {
-        "tf.distribute.MirroredStrategy(['/gpu:0', '/gpu:1'])": 2,
-        "tf.distribute.MirroredStrategy(devices=('/gpu:0', '/gpu:1', '/gpu:2'))": 3,
-        "names = ['/gpu:0', '/gpu:1']\ntf.distribute.MirroredStrategy(names)": 2,
-        "tf.distribute.MirroredStrategy()": 0,
-        "tf.distribute.MirroredStrategy(['/gpu:0'])": 0,
-        "tf.distribute.MirroredStrategy(f())": 0,
-        "names = ['/gpu:0', '/gpu:1']\nnames = f()\ntf.distribute.MirroredStrategy(names)": 0,
-    }.items(),
-)
-def test_a_literal_list_of_devices(text, count):
-    uses = [use for use in check("import tensorflow as tf\n" + text).uses if use.status != "supported"]
-    assert [(use.name, use.status) for use in uses] == [("tf.distribute.MirroredStrategy(devices=)", "unchecked")] * (
-        count > 0
-    )
-    assert all(f"of {count}: " in use.use for use in uses)

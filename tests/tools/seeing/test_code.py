@@ -1,11 +1,14 @@
 """`tapejax.code`: a function of JAX's as plain jnp code, which gives the same numbers where it is pasted."""
 
+import ast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tapejax as tf
+from tapejax.tools.seeing import layout
 
 X, Y = jnp.array([0.5, 1.0, 2.0]), jnp.array([3.0, -1.0, 0.25])
 
@@ -61,3 +64,16 @@ def test_a_variable_and_a_tensor():
     v = tf.Variable([1.0, 2.0])
     code = tf.code(lambda v, x: tf.reduce_sum(v * x), v, tf.constant([3.0, 4.0]))
     np.testing.assert_allclose(code(v, tf.constant([3.0, 4.0])), 11.0)
+
+
+def test_what_other_code_hung_on_a_shared_node_is_not_copied(monkeypatch):
+    """Python has one `ast.Load` for all trees; tools that note parents in their trees leave theirs on it."""
+
+    class Uncopied:
+        def __deepcopy__(self, memo):
+            raise AssertionError("copied")
+
+    monkeypatch.setattr(ast.parse("x", mode="eval").body.ctx, "parent", Uncopied(), raising=False)
+    expression = layout.parsed("f(x, y[2:])[0]")
+    assert layout.text_of(layout.replaced(expression, {"x": layout.parsed("a + 1")})) == "f(a + 1, y[2:])[0]"
+    assert layout.text_of(expression) == "f(x, y[2:])[0]"

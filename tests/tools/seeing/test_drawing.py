@@ -36,7 +36,7 @@ def texts(picture):
 
 def nodes_of(tape, targets, sources):
     recording = tape._recording
-    names = listing.Names(recording, listing.namespaces())
+    names = listing.Names(recording)
     return drawing.graph(names, Query(recording, targets, sources))
 
 

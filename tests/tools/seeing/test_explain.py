@@ -1167,3 +1167,15 @@ def test_a_number_of_python_or_numpy_is_explained():
         assert report.reasons[0].line.text.startswith(f"{name} = ")
     connected, number = tape.explain(y, [x, 2.0])
     assert connected.connected and number.kinds == ("python",)
+
+
+def test_a_gradient_that_does_not_depend_on_the_source():
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = 3.0 * x
+        slope = inner.gradient(y, x)
+        loss = tf.reduce_sum(slope)
+    (report,) = outer.explain(loss, x)
+    assert report.kinds == ("no derivative",) and report.reasons[0].operation == "gradient"
+    assert "y is linear there, so slope is a constant" in report.reasons[0].message

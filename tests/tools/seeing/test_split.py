@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tapejax as tf
-from tapejax.tools.seeing import listing, split, steps
+from tapejax.tools.seeing import split, steps
 
 
 def walk_of(tape, target, sources):
-    return steps.Backward(tape, target, sources, None, listing.namespaces())
+    return steps.Backward(tape, target, sources)
 
 
 def run(program, *args):
