@@ -240,6 +240,7 @@ class Within(Scope):
         return self.parent.part(path, arrays) if outside else super().part(path, arrays)
 
 
+_MAKERS = "zeros ones full broadcast_to bernoulli uniform normal truncated_normal".split()
 _UNIFORM = re.compile(r"jnp\.(zeros|ones|full)\(")
 _FILLED = re.compile(r"jnp\.(zeros|ones|full|array|arange)\(.{,40}$")  # a short one
 _NO_VALUES = ("self", "cls", "training")
@@ -371,7 +372,9 @@ class Writer:
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""
-        if not active and (filled := self._filled(x)) is not None and not scope.varying_around(x):
+        filled = None if active or scope.varying_around(x) else self._filled(x)
+        # at the top others than these have names, in functions that are called they would be parameters
+        if filled is not None and (scope.parent is not None or _UNIFORM.match(filled)):
             text = new_key()
             self.names.meanings[text] = layout.parsed(filled)
             return text
@@ -464,6 +467,12 @@ class Writer:
         handed |= {key: self.argument(x, active, scope) for key, x, active in parameters}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
         function = Function([*handed], statements, result, _name_in(lines[-1].calls[depth - 1], code), head=head)
+        if not user:
+            shapes = _Shapes({x.shape: key for key, x, _ in reversed(parameters) if jnp.ndim(x) > 1})
+            for s in statements:
+                if s.expression is not None:
+                    filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
+                    s.expression = shapes.visit(layout.replaced(s.expression, filled))
         scopes.inline(function, self.names)
         expression = self._applied(code, function, handed)
         return [Statement([scope.key(x) for x in wanted], expression)]
@@ -584,6 +593,21 @@ class Writer:
             known |= {i: name for i, name in told.items() if name is not None and name != "self"}
         order = {name: i for i, name in enumerate(arguments)}
         return sorted(given, key=lambda each: order.get(self.names.wishes[each[0]], len(order)))
+
+
+class _Shapes(ast.NodeTransformer):
+    """Writes the shape of a parameter where an array of that shape is made: so it is in a library, for any batch."""
+
+    def __init__(self, keys: Mapping[tuple[int, ...], Key]):
+        self.keys = keys
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _MAKERS:
+            for i, arg in enumerate(node.args):
+                if isinstance(arg, ast.Tuple) and (key := self.keys.get(ast.literal_eval(arg))) is not None:
+                    node.args[i] = ast.Attribute(ast.Name(key, ast.Load()), "shape", ast.Load())
+        return node
 
 
 def item(root: str, path: Path) -> ast.expr:

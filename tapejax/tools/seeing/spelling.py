@@ -249,10 +249,8 @@ def _candidates(name, closed, avals, holes, eqn, form, static) -> Iterator[str]:
         yield from holes
     yield from _cuts(form, avals)
     yield from _filled(_ROWS.get(plain, ()), holes, facts)
-    if plain == "einsum":
-        yield from _transposed_products(list(_all_equations(contents.open_jaxpr(closed))), holes)
-    if eqn is not None and plain == "dot_general":
-        yield from _einsums(eqn, holes)
+    if plain in ("einsum", "tensordot", "dot_general"):
+        yield from _einsums(list(_all_equations(contents.open_jaxpr(closed))), holes)
     wishes = plain, name, plain.removeprefix("reduce_"), _ALIASES.get(plain, plain), plain.replace("_", "")
     names = dict.fromkeys(wishes)
     for module in _MODULES:
@@ -363,16 +361,8 @@ def _labels(eqn: Equation) -> tuple[str, str, str]:
     return "".join(a), "".join(b), "".join(out)
 
 
-def _einsums(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
-    first, second, out = _labels(eqn)
-    for order in itertools.permutations(out) if len(out) <= 4 else [out]:
-        yield f"jnp.einsum({f'{first},{second}->' + ''.join(order)!r}, {holes[0]}, {holes[1]})"
-        yield f"jnp.einsum({f'{second},{first}->' + ''.join(order)!r}, {holes[1]}, {holes[0]})"
-    yield f"jnp.tensordot({holes[0]}, {holes[1]}, {len(eqn.params['dimension_numbers'][0][0])})"
-
-
-def _transposed_products(equations: Sequence[Equation], holes: Sequence[str]) -> Iterator[str]:
-    """An einsum of two operands that is a product, in one order or the other, and the transpose of its result."""
+def _einsums(equations: Sequence[Equation], holes: Sequence[str]) -> Iterator[str]:
+    """A product of two operands, in one order or the other, and the transpose of its result."""
     products = [eqn for eqn in equations if eqn.primitive.name == "dot_general"]
     if len(products) != 1 or len(holes) != 2:
         return
@@ -381,9 +371,9 @@ def _transposed_products(equations: Sequence[Equation], holes: Sequence[str]) ->
         if eqn.primitive.name == "transpose":
             out = "".join(out[i] for i in eqn.params["permutation"])
     for a, b in ((first, second), (second, first)):
-        order = dict.fromkeys(a + b)
-        plain = str.maketrans(dict(zip(order, "ijklmnopqrstuvw", strict=False)))
+        plain = str.maketrans(dict(zip(dict.fromkeys(a + b), "ijklmnopqrstuvw", strict=False)))
         yield f"jnp.einsum({f'{a},{b}->{out}'.translate(plain)!r}, {holes[0]}, {holes[1]})"
+    yield f"jnp.tensordot({holes[0]}, {holes[1]}, {len(products[0].params['dimension_numbers'][0][0])})"
 
 
 def _parameters(eqn: Equation) -> dict[str, str]:

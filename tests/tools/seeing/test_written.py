@@ -442,7 +442,10 @@ def write_update():
         return hidden @ params["w2"] + params["b2"]
 
     def f(params, x, y):
-        loss, grads = jax.value_and_grad(lambda params: jnp.mean((mlp(params, x) - y) ** 2))(params)
+        def loss_fn(params):
+            return jnp.mean((mlp(params, x) - y) ** 2)
+
+        loss, grads = jax.value_and_grad(loss_fn)(params)
         return loss, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
 
     return f

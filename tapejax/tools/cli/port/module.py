@@ -32,7 +32,7 @@ from .steps import Steps
 PARTS = sections(Path(__file__).with_name("parts.txt"))
 # Names of OUT.py that printed functions must not have: those at its top, and those in `update`.
 _TAKEN = "NPZ Path optax init update main tree merged total batch found updated changes assigned".split()
-MOST_SHOWN = 12  # variables, in the docstring
+MOST_SHOWN = 8  # variables, in the docstring
 _CARRY = "params", "state", "opt_state"
 
 
