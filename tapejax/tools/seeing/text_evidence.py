@@ -54,11 +54,8 @@ class Texts:
 
     def source(self, position: int) -> tuple[str, frozenset[str]]:
         """The expression for a source in the call of `explain`, and the names in it."""
-        written = self.here.sources(self.asked(self.here))
-        if len(written) == 1 or position >= len(written):
-            position = 0
-            written = written and [written[0]]
-        return written[position] if written else ("this source", frozenset())
+        written = self.here.sources(self.asked(self.here)) or [("this source", frozenset())]
+        return written[position if position < len(written) else 0]
 
     def bound(self, name: str) -> list[tuple[Text, Assignment]]:
         """The statements that bind `name` and may matter where `explain` is called, the last of each text first."""
