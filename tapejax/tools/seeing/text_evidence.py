@@ -272,7 +272,7 @@ class TextEvidence:
                 continue
             leaving = list(self._leaving(text, start))
             if leaving:
-                return True, text, *next((pair for pair in leaving if self._says_how(text, *pair)), leaving[0])
+                return True, text, *next((pair for pair in leaving if self._way_out(text, *pair)), leaving[0])
             return source in {n for a in text.assignments for n in (*a.names, *a.uses)}, None, None, ""
         return False, None, None, ""
 
@@ -350,46 +350,36 @@ class TextEvidence:
         spans = [text.span_at(stop.number) for stop in stops if stop is not None and text.readable]
         return any(span is not None and line.number in span for span in spans)
 
-    def _says_how(self, text: Text, statement: Assignment, binds: str) -> bool:
-        """Whether it is seen how a path leaves the tape at a statement."""
-        return (
-            statement.says("python", "thread", "shape")
-            or statement.function is not None
-            or isinstance(self.values.get(binds), _PYTHON_VALUES)
-            or text.block is None
-            or statement.line.number not in text.block
-            or self._stops(text, statement.line)
-            or not self._at(statement)
-        )
+    def _way_out(self, text: Text, statement: Assignment, binds: str) -> str | None:
+        """The case of how a path leaves the tape at a statement; None where that is not seen."""
+        block, line = self.texts.block, statement.line
+        if self._stops(text, line):
+            return "stopped"
+        if statement.says("thread"):
+            return "thread"
+        if statement.says("python") or isinstance(self.values.get(binds), _PYTHON_VALUES):
+            return "python"
+        if self._inside(text, statement):
+            other = None if statement.function is None and self._at(statement) else "python"
+            return "shape" if statement.says("shape") else other
+        if block.block is None or text.scope != block.scope:
+            return "outside: elsewhere"
+        return "before" if line.number < block.block[0] else "after"
 
     def _statement(
         self, text: Text, statement: Assignment, binds: str, came: Sequence[Array] = (), name: str = "its argument"
     ) -> Reason:
         """How the path leaves the tape at a statement, which uses the values `came` of the source `name`."""
-        line, value = statement.line, self.values.get(binds)
+        line: Line | None = statement.line
         for mark in self.graph.marked("state"):
             if line_of(mark.where) == line and mark.about[0] is not None:
                 return self.graph.state_reason(mark)
-        if self._stops(text, line):
-            return reason("stopped", At(None, line), binds=binds)
-        if statement.says("thread"):
-            return reason("thread", At(None, line), binds=binds)
-        numpy = statement.says("python") or isinstance(value, _PYTHON_VALUES)
-        if self._inside(text, statement):
-            mark = self._converted(text, statement, came)
-            if mark is None and not numpy and statement.says("shape"):
-                return reason("shape", At(None, line), binds=binds, name=name)
-            return reason("python", At(None, line if mark is None else line_of(mark.where)), binds=binds)
-        if numpy:
-            return reason("python", At(None, line), binds=binds)
-        block = self.texts.block.block
-        if block is None or text.scope != self.texts.block.scope:
-            outside = reason("outside: elsewhere", At(None, line), binds=binds)
-        elif line.number < block[0]:
-            outside = reason("before", At(None, line), binds=binds, line=block[0])
-        else:
-            outside = reason("after", At(None, line), binds=binds, line=block[-1])
-        return outside
+        case = self._way_out(text, statement, binds) or "python"
+        if case in ("python", "shape") and self._inside(text, statement):
+            if (mark := self._converted(text, statement, came)) is not None:
+                case, line = "python", line_of(mark.where)
+        block = self.texts.block.block or (0,)
+        return reason(case, At(None, line), binds=binds, name=name, first=block[0], last=block[-1])
 
     def _converted(self, text: Text, statement: Assignment, came: Sequence[Array]) -> Any:
         """Where a function that a statement calls converted a value to NumPy or Python, if that is on record."""
