@@ -5,6 +5,7 @@ import tapejax as tf
 
 from tapejax.tf.programs.distribute import CrossDeviceOps as CrossDeviceOps
 from tapejax.tf.programs.distribute import DistributedDataset as DistributedDataset
+from tapejax.tf.programs.distribute import DistributedIterator as DistributedIterator
 from tapejax.tf.programs.distribute import DistributedValues as DistributedValues
 from tapejax.tf.programs.distribute import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
 from tapejax.tf.programs.distribute import InputContext as InputContext

@@ -164,13 +164,16 @@ _LATER: dict[str, dict[str, str]] = {
     },
     "tf.distribute": {
         "programs.distribute": """
-            CrossDeviceOps DistributedDataset DistributedValues HierarchicalCopyAllReduce InputContext InputOptions
-            InputReplicationMode MirroredStrategy MultiWorkerMirroredStrategy NcclAllReduce OneDeviceStrategy
+            CrossDeviceOps DistributedDataset DistributedIterator DistributedValues HierarchicalCopyAllReduce InputContext
+            InputOptions InputReplicationMode MirroredStrategy MultiWorkerMirroredStrategy NcclAllReduce OneDeviceStrategy
             ParameterServerStrategy ReduceOp ReductionToOneDevice ReplicaContext RunOptions Strategy StrategyExtended
             TPUStrategy get_replica_context get_strategy has_strategy in_cross_replica_context
             """,
     },
-    "tf.distribute.cluster_resolver": {"ops.tpu": "TPUClusterResolver"},
+    "tf.distribute.cluster_resolver": {
+        "ops.tpu": "TPUClusterResolver",
+        "programs.distribute": "SimpleClusterResolver TFConfigClusterResolver",
+    },
     "tf.distribute.experimental": {
         "programs.distribute": """
             CentralStorageStrategy CollectiveCommunication=CommunicationImplementation CommunicationImplementation

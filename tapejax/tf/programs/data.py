@@ -1193,7 +1193,7 @@ class Options(_Settings):
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How TensorFlow spreads a dataset over workers. It is kept in `Options` and does nothing: each process reads its own."""
+    """How TensorFlow divides a dataset among workers. It is kept in `Options` and does nothing: `DATA` is what happens."""
 
     OFF = -1
     AUTO = 0

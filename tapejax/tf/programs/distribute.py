@@ -15,7 +15,8 @@ import itertools
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import types
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -23,17 +24,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from ...jaxprs import canonical
+from ...jaxprs.fence import Tracer
 from ...tape import active
 from ..ops import config
 from ..ops import math as _math
 from ..ops.random import each_row
 from ..ops.tpu import TPUClusterResolver, require_tpu
 from ..values import nest, reading, replicas
+from ..values.errors import OutOfRangeError
 from ..values.missing import no_attribute
 from ..values.staging import Threaded
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, op, raw
 from ..values.types import Array, AxisLike, Ignored, Nest, TensorLike
 from .function import function
+from .optional import Optional
+from .train import ClusterSpec
 
 math: Any = _math  # whose functions come out of tables
 
@@ -121,16 +127,32 @@ class PerReplica(DistributedValues):
 
     @property
     def values(self) -> tuple[Tensor, ...]:
-        """The replicas' tensors, in order."""
-        return tuple(stack[i] for stack in self._stacks for i in range(stack.shape[0]))
+        """The tensors of this process's replicas, in order."""
+        array = raw(self._stacks[0])
+        if isinstance(array, Tracer) or array.is_fully_addressable:
+            return tuple(stack[i] for stack in self._stacks for i in range(stack.shape[0]))
+        devices = enumerate(array.sharding.mesh.devices.flat)
+        return tuple(self._held(i) for i, device in devices if device.process_index == jax.process_index())
+
+    def _held(self, number: int) -> Tensor:
+        """A replica's tensor, as this process has it: no other process is asked."""
+        stack, row = self._found(number)
+        rows = range(int(stack.shape[0]))
+        parts = ((part.data, rows[part.index[0]]) for part in raw(stack).addressable_shards)
+        return next(Tensor(data[row - here.start]) for data, here in parts if row in here)
 
     def _group(self, start: int, stop: int) -> Tensor:
         """The stack of some replicas, all in one of the stacks."""
+        stack, first = self._found(start)
+        return stack if stop - start == stack.shape[0] else stack[first : first + stop - start]
+
+    def _found(self, number: int) -> tuple[Tensor, int]:
+        """The stack that has a replica's tensor, and which of its rows that is."""
         for stack in self._stacks:
-            if start < (count := int(stack.shape[0])):
-                return stack if (start, stop) == (0, count) else stack[start:stop]
-            start, stop = start - count, stop - count
-        raise IndexError(f"there are fewer than {stop} replicas")
+            if number < (count := int(stack.shape[0])):
+                return stack, number
+            number -= count
+        raise IndexError("there are fewer replicas")
 
     @property
     def _stacked(self) -> Tensor:
@@ -226,12 +248,10 @@ class ValueContext(NamedTuple):
 
 
 class InputContext:
-    """What a function that makes a dataset may ask. There is one pipeline: it yields the batch of one replica."""
+    """What a function that makes a dataset may ask. A pipeline yields the batch of one replica; each process has one."""
 
-    num_input_pipelines = 1
-    input_pipeline_id = 0
-
-    def __init__(self, num_replicas_in_sync: int = 1):
+    def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 1):
+        self.num_input_pipelines, self.input_pipeline_id = num_input_pipelines, input_pipeline_id
         self.num_replicas_in_sync = num_replicas_in_sync
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
@@ -248,14 +268,42 @@ class InputContext:
         return global_batch_size // self.num_replicas_in_sync
 
 
+class DistributedIterator:
+    """Gives the batches of a `DistributedDataset`, one by one."""
+
+    def __init__(self, batches: Iterator[Nest]):
+        self._batches = batches
+
+    def __iter__(self) -> DistributedIterator:
+        return self
+
+    def __next__(self) -> Nest:
+        reading.require_python("next(iterator)")  # before the batches are asked for: an exception would end them
+        return next(self._batches)
+
+    def get_next(self, name: str | None = None) -> Nest:
+        """The next batch.
+
+        Raises:
+          OutOfRangeError: there is none.
+        """
+        for batch in self:
+            return batch
+        raise OutOfRangeError("End of sequence")
+
+    def get_next_as_optional(self) -> Optional:
+        """The next batch, or that there is none."""
+        return Optional(None, *itertools.islice(self, 1))
+
+
 class DistributedDataset:
     """Batches whose rows are divided among replicas."""
 
     def __init__(self, source: Callable[[], Iterator[Nest]], size: Callable[[], Any]):
         self._source, self._size = source, size
 
-    def __iter__(self) -> Iterator[Nest]:
-        return self._source()
+    def __iter__(self) -> DistributedIterator:
+        return DistributedIterator(self._source())
 
     def __len__(self) -> int:
         return int(self._size())
@@ -348,7 +396,7 @@ class Strategy:
             with self._entered(crossing=False):
                 return fn(*args, **kwargs)
         if reading.capturing.capture is None:
-            return self._compiled(fn)(*args, **kwargs)
+            return self._compiled(_Defined(fn))(*args, **kwargs)
         values: list[PerReplica] = []
         structures: list[Nest] = []
 
@@ -388,14 +436,14 @@ class Strategy:
             found = [bodies[0](*parts[0])]
         else:
             found = Threaded(*zip(bodies, parts, strict=True)).together(replicas.in_step, *parts)
-        joined = [_joined(stacks) for stacks in zip(*found, strict=True)]
+        joined = [self._joined(stacks) for stacks in zip(*found, strict=True)]
         return nest.map_structure(lambda x: joined[x.number] if isinstance(x, _Hole) else x, structures[0])
 
     experimental_run_v2 = run
 
     @functools.lru_cache(maxsize=64)  # noqa: B019 - strategies last as long as programs
-    def _compiled(self, fn: Callable) -> Callable:
-        return function(lambda *args, **kwargs: self.run(fn, args, kwargs))
+    def _compiled(self, defined: _Defined) -> Callable:
+        return function(lambda *args, **kwargs: self.run(defined.fn, args, kwargs))
 
     def reduce(self, reduce_op: ReduceOp | str, value: Nest, axis: AxisLike | None) -> Nest:
         """The sum or mean of the replicas' values, each of them reduced along `axis` where it is not None.
@@ -422,12 +470,11 @@ class Strategy:
         return nest.map_structure(lambda x: _merged(x, axis) if isinstance(x, PerReplica) else x, value)
 
     def experimental_local_results(self, value: Nest) -> tuple:
-        """The values of all replicas, a tuple."""
-        if not any(isinstance(x, PerReplica) for x in nest.flatten(value)):
-            return (value,)
+        """The values of this process's replicas, a tuple."""
+        counts = [len(x.values) for x in nest.flatten(value) if isinstance(x, PerReplica)]
         return tuple(
             nest.map_structure(lambda x, i=i: x.values[i] if isinstance(x, PerReplica) else x, value)
-            for i in range(self.num_replicas_in_sync)
+            for i in range(counts[0] if counts else 1)
         )
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
@@ -449,20 +496,31 @@ class Strategy:
         return DistributedDataset(lambda: (nest.map_structure(self._divided, x) for x in dataset), dataset.cardinality)
 
     def distribute_datasets_from_function(self, dataset_fn: Callable, options: Ignored = None) -> Any:
-        """The batches of what `dataset_fn` makes, one for each replica in turn."""
+        """The batches of what `dataset_fn` makes for each process, one for each of its replicas in turn.
+
+        Every process makes the datasets of all, to know the shapes, and computes with its own rows.
+        """
         count = self.num_replicas_in_sync
-        dataset = dataset_fn(InputContext(count))
         if self._mesh is None:
-            return dataset
+            return dataset_fn(InputContext())
+        shares = [len([*group]) for _, group in itertools.groupby(self._mesh.devices.flat, lambda d: d.process_index)]
+        datasets = [dataset_fn(InputContext(len(shares), i, count)) for i in range(len(shares))]
 
         def batches() -> Iterator[Nest]:
-            iterator = iter(dataset)
-            while each := [*itertools.islice(iterator, count)]:
-                none = nest.map_structure(lambda x: np.asarray(x)[:0], each[0])
-                each += [none] * (count - len(each))
-                yield nest.map_structure(lambda *parts: self._placed(parts), *each)
+            iterators = [iter(dataset) for dataset in datasets]
+            while True:
+                each = [[*itertools.islice(*pair)] for pair in zip(iterators, shares, strict=True)]
+                some = next((part[0] for part in each if part), None)
+                if some is None:
+                    return
+                none = nest.map_structure(lambda x: np.asarray(x)[:0], some)
+                filled = [[*part, *[none] * (share - len(part))] for part, share in zip(each, shares, strict=True)]
+                yield nest.map_structure(lambda *parts: self._placed(parts), *itertools.chain(*filled))
 
-        return DistributedDataset(batches, lambda: -(-int(dataset.cardinality()) // count))
+        def size() -> int:
+            return max(-(-int(x.cardinality()) // share) for x, share in zip(datasets, shares, strict=True))
+
+        return DistributedDataset(batches, size)
 
     experimental_distribute_datasets_from_function = distribute_datasets_from_function
 
@@ -475,15 +533,48 @@ class Strategy:
 
     def _placed(self, each: Sequence[Any]) -> PerReplica:
         """The replicas' values, each on its device; where they have different shapes all are on all devices."""
-        assert self._mesh is not None
         groups = [[*group] for _, group in itertools.groupby([np.asarray(x) for x in each], lambda x: x.shape)]
-        spec = PartitionSpec(*[replicas.AXIS] if len(groups) == 1 else [])
         stacks = [np.asarray(convert_to_tensor(np.stack(group))) for group in groups]
-        return PerReplica(*[Tensor(_on_devices(stack, NamedSharding(self._mesh, spec))) for stack in stacks])
+        return PerReplica(*[Tensor(_on_devices(stack, self._sharding(len(groups) == 1))) for stack in stacks])
+
+    def _joined(self, stacks: Sequence[Array]) -> PerReplica:
+        """What the replicas have computed, each on its device, or all on all devices."""
+        divided = len(stacks) == 1
+        if len({(x.shape[1:], x.dtype) for x in stacks}) == 1 < len(stacks):
+            stacks = [jnp.concatenate(stacks)]
+        return PerReplica(*[Tensor(jax.lax.with_sharding_constraint(x, self._sharding(divided))) for x in stacks])
+
+    def _sharding(self, divided: bool) -> NamedSharding:
+        assert self._mesh is not None
+        return NamedSharding(self._mesh, PartitionSpec(*[replicas.AXIS] * divided))
 
 
 def _on_devices(stack: np.ndarray, sharding: NamedSharding) -> Array:
     return jax.make_array_from_callback(stack.shape, sharding, lambda part: stack[part])
+
+
+class _Defined:
+    """A function, equal to any other that the same ``def`` has made of the same values, as each call of a step does."""
+
+    def __init__(self, fn: Callable):
+        self.fn, self._key = fn, _definition(fn, ())
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Defined and other._key == self._key
+
+
+def _definition(x: Any, around: tuple[Any, ...]) -> Hashable:
+    if type(x) is not types.FunctionType:
+        return canonical.key(x)
+    if x in around:
+        return around.index(x)
+    held = [cell.cell_contents for cell in x.__closure__ or () if cell != types.CellType()]
+    held += [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+    parts = (_definition(y, (*around, x)) for y in held)
+    return x.__code__, canonical.Identity(x.__globals__), *parts
 
 
 class _Hole:
@@ -491,12 +582,6 @@ class _Hole:
 
     def __init__(self, number: int):
         self.number = number
-
-
-def _joined(stacks: Sequence[Array]) -> PerReplica:
-    if len({(x.shape[1:], x.dtype) for x in stacks}) == 1 < len(stacks):
-        stacks = [jnp.concatenate(stacks)]
-    return PerReplica(*map(Tensor, stacks))
 
 
 def _merged(x: PerReplica, axis: Any) -> Tensor:
@@ -512,7 +597,7 @@ def _concatenated(*arrays, axis):
 
 
 class MirroredStrategy(Strategy):
-    """A replica on each device that JAX has, or on each of `devices`.
+    """A replica on each device that this process has, or on each of `devices`.
 
     Args:
       devices: names such as ``"/gpu:0"`` or ``"CPU:1"``.
@@ -528,7 +613,7 @@ class MirroredStrategy(Strategy):
 
     def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: Ignored = None):
         devices = [devices] if isinstance(devices, str) else devices
-        self._use(jax.devices() if devices is None else [config.device_of(str(name)) for name in devices])
+        self._use(jax.local_devices() if devices is None else [config.device_of(str(name)) for name in devices])
 
 
 class OneDeviceStrategy(Strategy):
@@ -554,19 +639,54 @@ class CentralStorageStrategy(MirroredStrategy):
         super().__init__(compute_devices)
 
 
+class SimpleClusterResolver:
+    """A cluster, and which of its tasks this process is: the attributes `task_type` and `task_id`."""
+
+    def __init__(
+        self,
+        cluster_spec: ClusterSpec,
+        master: str = "",
+        task_type: str | None = None,
+        task_id: int | None = None,
+        **options: Ignored,
+    ):
+        self._cluster_spec, self.task_type, self.task_id = cluster_spec, task_type, task_id
+
+    def cluster_spec(self) -> ClusterSpec:
+        """The cluster's addresses."""
+        return self._cluster_spec
+
+
+class TFConfigClusterResolver(SimpleClusterResolver):
+    """The cluster and the task that the environment's ``TF_CONFIG`` describes, if it is set."""
+
+    def __init__(self, task_type: str | None = None, task_id: int | None = None, **options: Ignored):
+        config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+        task = {name: value for name, value in (("type", task_type), ("index", task_id)) if value is not None}
+        task = config.get("task", {}) | task
+        number = int(task["index"]) if "index" in task else None
+        super().__init__(ClusterSpec(config.get("cluster", {})), "", task.get("type"), number)
+
+
 class MultiWorkerMirroredStrategy(Strategy):
     """A replica on each device of all processes. Each process runs the same program, over the same dataset.
 
-    Where ``jax.distributed`` is not initialised and the environment's ``TF_CONFIG`` names several workers, it is, with the first
-    of them as the coordinator.
+    Where ``jax.distributed`` is not initialised and the cluster has several workers, it is, with the first of them (the chief, if
+    there is one) as the coordinator.
+
+    Args:
+      cluster_resolver: the cluster and this process's task; by default those of ``TF_CONFIG``.
     """
 
     def __init__(self, cluster_resolver: Any = None, communication_options: Ignored = None):
-        cluster = json.loads(os.environ.get("TF_CONFIG") or "{}")
-        workers = cluster.get("cluster", {}).get("worker", [])
-        if len(workers) > 1 and not jax.distributed.is_initialized():
-            jax.distributed.initialize(workers[0], len(workers), int(cluster["task"]["index"]))
-        self.cluster_resolver = cluster_resolver
+        self.cluster_resolver = cluster_resolver or TFConfigClusterResolver()
+        jobs = self.cluster_resolver.cluster_spec().as_dict()
+        chiefs, workers = jobs.get("chief", []), jobs.get("worker", [])
+        if len(chiefs + workers) > 1 and not jax.distributed.is_initialized():
+            number = self.cluster_resolver.task_id + (len(chiefs) if self.cluster_resolver.task_type == "worker" else 0)
+            jax.distributed.initialize((chiefs + workers)[0], len(chiefs + workers), number)
+        elif self.cluster_resolver.task_type is None and jax.process_count() > 1:
+            self.cluster_resolver = SimpleClusterResolver(ClusterSpec({}), "", "worker", jax.process_index())
         self._use(jax.devices())
 
 

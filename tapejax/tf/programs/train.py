@@ -46,6 +46,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointManager",
     "CheckpointOptions",
+    "ClusterSpec",
     "get_checkpoint_state",
     "latest_checkpoint",
     "list_variables",
@@ -216,13 +217,25 @@ def _graph(root: Trackable) -> tuple[list[Json], dict[str, Array]]:
     return nodes, arrays
 
 
+def _of_first(prefix: str) -> str:
+    """The first process's `prefix`: in TensorFlow's programs each process has one of its own, and writes everything there."""
+    if jax.process_count() == 1:
+        return prefix
+    from jax.experimental import multihost_utils
+
+    text = os.path.abspath(prefix).encode()
+    letters = np.zeros(1 << 12, np.uint8)  # as many as a path may have
+    letters[: len(text)] = [*text]
+    return bytes(multihost_utils.broadcast_one_to_all(letters)).rstrip(b"\0").decode()
+
+
 def _write(root: Trackable, prefix: str) -> None:
     ocp = _orbax()
     nodes, arrays = _graph(root)
     items = {"objects": ocp.args.JsonSave(FORMAT.seal({"nodes": nodes}))}
     if arrays:
         items["values"] = ocp.args.PyTreeSave(arrays)
-    path = Path(os.path.abspath(prefix))
+    path = Path(os.path.abspath(_of_first(prefix)))
     draft, former = path.with_name(f".{path.name}.new"), _former(path)
     with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
         checkpointer.save(draft, args=ocp.args.Composite(**items), force=True)
@@ -451,7 +464,12 @@ class _Restoration:
         return not any(number for _, number in self._known.values())
 
     def __del__(self) -> None:
-        if not sys.is_finalizing() and not getattr(self, "partial", True) and (left := self.unresolved()):
+        if (
+            sys is not None
+            and not sys.is_finalizing()
+            and not getattr(self, "partial", True)
+            and (left := self.unresolved())
+        ):
             logger.warning(
                 "Values in checkpoint %s could not be found in the restored object: %s. To silence this, call "
                 "status.expect_partial() on what restore() returned.",
@@ -901,3 +919,29 @@ def list_variables(ckpt_dir_or_file: str | os.PathLike) -> list[tuple[str, list[
     nodes, _ = _read(_one(ckpt_dir_or_file), values=False)
     saved = [node["variable"] for node in nodes if "variable" in node]
     return sorted((x["key"], list(x["shape"])) for x in saved)
+
+
+class ClusterSpec:
+    """The addresses of a cluster's tasks, by jobs: what the resolvers of `tf.distribute` have.
+
+    Args:
+      cluster: such as ``{"worker": ["host:port", ...]}``.
+    """
+
+    def __init__(self, cluster: ClusterSpec | Mapping[str, Sequence[str]]):
+        jobs = cluster.as_dict() if isinstance(cluster, ClusterSpec) else cluster
+        self._jobs = {job: list(tasks) for job, tasks in jobs.items()}
+
+    jobs = property(lambda self: sorted(self._jobs), doc="The jobs' names.")
+
+    def as_dict(self) -> dict[str, list[str]]:
+        """The addresses, by jobs."""
+        return {job: list(tasks) for job, tasks in self._jobs.items()}
+
+    def job_tasks(self, job_name: str) -> list[str]:
+        """The addresses of one job's tasks."""
+        return list(self._jobs[job_name])
+
+    def num_tasks(self, job_name: str) -> int:
+        """How many tasks a job has."""
+        return len(self._jobs[job_name])

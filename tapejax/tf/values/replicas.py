@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ...jaxprs import contents, lifting
@@ -51,10 +52,21 @@ def count() -> int:
 
 
 def placed(array: Array) -> Array:
-    """A new variable's array: the whole of it on each of the strategy's devices."""
+    """A new variable's array: the whole of it on each of the strategy's devices, and in all processes what it is in the first."""
     if here.mesh is None or isinstance(array, Tracer):
         return array
-    return jax.device_put(array, NamedSharding(here.mesh, PartitionSpec()))
+    whole = NamedSharding(here.mesh, PartitionSpec())
+    if whole.is_fully_addressable:
+        return jax.device_put(array, whole)
+    own = np.asarray(array)[None]
+    each = NamedSharding(here.mesh, PartitionSpec(AXIS))
+    with jax.ensure_compile_time_eval():
+        rows = jax.make_array_from_callback((here.mesh.size, *array.shape), each, lambda _: own)
+        return jax.jit(_first_row, out_shardings=whole)(rows)
+
+
+def _first_row(rows):
+    return rows[0]
 
 
 def differs(array: Any) -> bool:

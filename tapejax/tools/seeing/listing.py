@@ -467,28 +467,24 @@ class Loop(NamedTuple):
         return Hidden(f"×{self.rounds}", text, range(self.stop - self.period, self.stop), loop=True)
 
 
-def _loops(entries: Sequence[Entry], active: set[int]) -> Iterator[Loop]:
-    """The longest loops: the same instructions of the user's, over and over, with results of the same types."""
-    types = (tuple(map(type_of, entry.outputs)) for entry in entries)
-    pairs = enumerate(zip(entries, types, strict=True))
-    return loops([(name_of(entry), entry.where, kinds, i in active) for i, (entry, kinds) in pairs])
-
-
-def loops(keys: Sequence[Hashable]) -> Iterator[Loop]:
-    """The longest repetitions among `keys`, if they hide enough of them."""
+def folded(keys: Sequence[Hashable]) -> list[int | Loop]:
+    """The positions in `keys`, with a `Loop` for the rounds after the first where that hides enough of them."""
     later: dict[Hashable, list[int]] = {}  # where each comes again
     for position, key in enumerate(keys):
         later.setdefault(key, []).append(position)
+    parts: list[int | Loop] = []
     start = 0
     while start < len(keys):
         again = later[keys[start]]
         next_ones = again[bisect.bisect(again, start) :][:PERIODS]
         best = max((_rounds(keys, start, stop - start) for stop in next_ones), default=None, key=lambda loop: loop.stop)
         if best is not None and best.stop - start - best.period >= HIDDEN and best.rounds > 2:
-            yield best
+            parts += [*range(start, start + best.period), best]
             start = best.stop
         else:
+            parts.append(start)
             start += 1
+    return parts
 
 
 def _rounds(keys: Sequence[Hashable], first: int, period: int) -> Loop:
@@ -512,12 +508,12 @@ class Table:
 
     def parts(self) -> list[int | Hidden]:
         """What is shown of it: rows by their position, and what is hidden between them."""
-        parts: list[int | Hidden] = []
-        at = 0
-        for loop in _loops(self._entries, self._active) if len(self) > UNFOLDED else ():
-            parts += [*range(at, loop.first + loop.period), loop.hidden()]
-            at = loop.stop
-        parts += range(at, len(self))
+        parts: list[int | Hidden] = list(range(len(self)))
+        if len(self) > UNFOLDED:
+            types = [tuple(map(type_of, entry.outputs)) for entry in self._entries]
+            lines = [(name_of(entry), entry.where, i in self._active) for i, entry in enumerate(self._entries)]
+            found = folded(list(zip(lines, types, strict=True)))
+            parts = [part.hidden() if isinstance(part, Loop) else part for part in found]
         if len(parts) <= ROWS:
             return parts
         start, stop = (part if isinstance(part, int) else part.positions[0] for part in (parts[FIRST], parts[-LAST]))

@@ -207,6 +207,56 @@ def datasets_from_a_function():
     return [numbers(strategy, strategy.run(total, args=(x,))) for x in data]
 
 
+def iterators():
+    """Steps that take an iterator, or a dataset, and draw the batches; the replica's function is a new one each time."""
+    strategy, found = mirrored(), []
+    with strategy.scope():
+        w = tf.Variable(ONES)
+        optimizer = tf.keras.optimizers.SGD(0.1)
+    data = batches(strategy)
+
+    def run(batch):
+        def replica(batch):
+            def loss_of(x, y):
+                return tf.reduce_sum(tf.square(x @ w - y)) / 8.0
+
+            with tf.GradientTape() as tape:
+                loss = loss_of(*batch)
+            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+            return loss
+
+        return strategy.reduce("SUM", strategy.run(replica, args=(batch,)), axis=None)
+
+    @tf.function
+    def step(iterator):
+        return run(next(iterator))
+
+    @tf.function
+    def several(iterator, count):
+        total = 0.0
+        for _ in tf.range(count):
+            total += run(next(iterator))
+        return total
+
+    @tf.function
+    def epoch(data):
+        total = 0.0
+        for batch in data:
+            total += run(batch)
+        return total
+
+    iterator = iter(data)
+    found += [float(step(iterator)), float(several(iterator, 2))]
+    for function in step, lambda iterator: iterator.get_next():
+        try:
+            function(iterator)
+        except tf.errors.OutOfRangeError:
+            found.append("ended")
+    found += [float(epoch(data)), float(run(iter(data).get_next()))]
+    optional = iter(data).get_next_as_optional()
+    return [*found, bool(optional.has_value()), float(run(optional.get_value()))]
+
+
 def fit():
     strategy = mirrored()
     with strategy.scope():
@@ -330,6 +380,7 @@ PROGRAMS = (
     contexts,
     aggregation,
     datasets_from_a_function,
+    iterators,
     fit,
     last_batches_of_fewer_rows,
     keras_losses,

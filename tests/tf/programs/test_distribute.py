@@ -1,4 +1,4 @@
-"""Programs of `tf.distribute` on one device, on two and on four: TensorFlow's results."""
+"""Programs of `tf.distribute` on one device, on two, on four, and in two processes: TensorFlow's results."""
 
 import json
 import os
@@ -8,26 +8,66 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import workers
+
+import tapejax as tf
 
 PROGRAMS = Path(__file__).with_name("replicated.py")
 KEPT = json.loads(PROGRAMS.with_suffix(".json").read_text(encoding="utf-8"))
 ROOT = Path(__file__).resolve().parents[3]
+WIDE = pytest.param("1", id="64-bit")
 
 
 def flat(x):
     return [y for part in x for y in flat(part)] if isinstance(x, list) else [x]
 
 
+def agree(found, kept):
+    assert list(found) == list(kept)
+    for name, expected in kept.items():
+        pairs = [*zip(flat(found[name]), flat(expected), strict=True)]
+        texts = [(x, y) for x, y in pairs if isinstance(y, str)]
+        assert all(x == y for x, y in texts), name
+        numbers = np.array([pair for pair in pairs if not isinstance(pair[1], str)], float)
+        np.testing.assert_allclose(*numbers.T, rtol=2e-5, atol=1e-6, err_msg=name)
+
+
 @pytest.mark.processes
+@pytest.mark.parametrize("wide", ["0", WIDE])
 @pytest.mark.parametrize("count", ["1", "2", "4"])
-def test_programs(count):
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+def test_programs(count, wide):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_ENABLE_X64": wide}
     environment.pop("XLA_FLAGS", None)  # may ask for another number of devices
     command = [sys.executable, str(PROGRAMS), "tapejax", count]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert list(found) == list(KEPT[count])
-    for name, expected in KEPT[count].items():
-        assert len(flat(found[name])) == len(flat(expected)), name
-        np.testing.assert_allclose(flat(found[name]), flat(expected), rtol=2e-5, atol=1e-6, err_msg=name)
+    agree(json.loads(done.stdout.splitlines()[-1]), KEPT[count])
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("wide", ["0", WIDE])
+def test_programs_of_two_processes(wide):
+    found = workers.both("tapejax", PYTHONPATH=str(ROOT), JAX_ENABLE_X64=wide)
+    for each, kept in zip(found, json.loads(workers.KEPT.read_text(encoding="utf-8")), strict=True):
+        agree(each, kept)
+
+
+def test_a_cluster(monkeypatch):
+    cluster = {"chief": ["a:1"], "worker": ["b:1", "c:1"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": "1"}}))
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    assert (resolver.task_type, resolver.task_id) == ("worker", 1)
+    spec = resolver.cluster_spec()
+    assert (spec.as_dict(), spec.jobs, spec.job_tasks("worker")) == (cluster, ["chief", "worker"], ["b:1", "c:1"])
+    assert spec.num_tasks("chief") == 1
+    assert tf.train.ClusterSpec(spec).as_dict() == tf.train.ClusterSpec(cluster).as_dict() == cluster
+    joined = []
+    monkeypatch.setattr("jax.distributed.initialize", lambda *given: joined.append(given))
+    tf.distribute.MultiWorkerMirroredStrategy()
+    assert joined == [("a:1", 3, 2)]
+    own = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type="chief", task_id=0)
+    assert tf.distribute.MultiWorkerMirroredStrategy(own).cluster_resolver is own
+    assert joined[1:] == [("a:1", 3, 0)]
+    monkeypatch.delenv("TF_CONFIG")
+    alone = tf.distribute.MultiWorkerMirroredStrategy().cluster_resolver
+    assert (alone.task_type, alone.task_id, alone.cluster_spec().as_dict()) == (None, None, {})
