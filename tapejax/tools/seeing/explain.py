@@ -32,7 +32,7 @@ from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
-from .listing import Names, Variables, loops, name_of, namespaces
+from .listing import Loop, Names, Variables, folded, name_of, namespaces
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward, BackwardStep
@@ -94,19 +94,18 @@ class SourceReport(NamedTuple):
 
     def folded(self) -> Sequence[PathStep | str]:
         """The path; where it is long one round of each loop, or else its beginning and end, with what lies between."""
-        path, shown, start = self.path, list[PathStep | str](), 0
+        path = self.path
         if len(path) <= STEPS:
             return path
-        for loop in loops([(step.operation, step.line, step.value.partition(": ")[2]) for step in path]):
-            these = "this operation" if loop.period == 1 else f"these {loop.period} operations"
-            last = path[loop.stop - 1].value.partition(": ")[0]
-            between = f"× {loop.rounds} rounds of {these}, the last gives {last}"
-            shown += [*path[start : loop.first + loop.period], between]
-            start = loop.stop
-        shown += path[start:]
-        if len(shown) <= STEPS:
-            return shown
+        parts = folded([(step.operation, step.line, step.value.partition(": ")[2]) for step in path])
+        if len(parts) <= STEPS:
+            return [self._rounds(part) if isinstance(part, Loop) else path[part] for part in parts]
         return *path[:FIRST], f"… {len(path) - FIRST - LAST} more", *path[-LAST:]
+
+    def _rounds(self, loop: Loop) -> str:
+        these = "this operation" if loop.period == 1 else f"these {loop.period} operations"
+        last = self.path[loop.stop - 1].value.partition(": ")[0]
+        return f"× {loop.rounds} rounds of {these}, the last gives {last}"
 
 
 _EMPTY = (
