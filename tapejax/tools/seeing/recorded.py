@@ -573,8 +573,9 @@ class Writer:
         for key, x, _ in given:
             path = self.paths.get(id(x))
             name, called = operands.get(id(x)), self.called.get(id(x), "").split(".")[-1]
+            wish: str | None
             if path:
-                wish = unused(_NUMBER.sub("", str(path[-1])), wishes.values())
+                wish = unused(_NUMBER.sub("", str(path[-1])), {*wishes.values()})
             else:  # a library's function has names of its own
                 wish = name if name in arguments else None if serves(code.co_filename) else called or name
             wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
