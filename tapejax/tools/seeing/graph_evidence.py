@@ -235,10 +235,9 @@ class Graph:
             case = "shape"
             values |= {"binds": name, "name": value}
         elif isinstance(entry.op, DerivativeOp):  # a tape over a tape
-            case, of = "no derivative: linear", entry.op.values(entry.inputs)
-            values["first"] = ", ".join(
-                self.names.of(of[slot]) for slot in entry.op.program.targets if slot is not None
-            )
+            case, known = "no derivative: linear", entry.op.values(entry.inputs)
+            targets = [known[slot] for slot in entry.op.program.targets if slot is not None]
+            values["first"] = ", ".join(map(self.names.of, targets))
         else:
             case = "no derivative"
         return reason(case, At(name, line), **values)
