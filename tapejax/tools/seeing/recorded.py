@@ -575,7 +575,7 @@ class Writer:
             name, called = operands.get(id(x)), self.called.get(id(x), "").split(".")[-1]
             wish: str | None
             if path:
-                wish = unused(_NUMBER.sub("", str(path[-1])), {*wishes.values()})
+                wish = unused(_NUMBER.sub("", str(path[-1])), {w for w in wishes.values() if w is not None})
             else:  # a library's function has names of its own
                 wish = name if name in arguments else None if serves(code.co_filename) else called or name
             wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
