@@ -419,9 +419,9 @@ def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
     return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')})({', '.join(args)})"
 
 
-def _impl(eqn: Equation) -> str:
-    name = eqn.params["impl"].name
-    return "" if name == jax.config.jax_default_prng_impl else f", impl={name!r}"  # type: ignore[attr-defined]
+def _of_key(text: str) -> Callable[[Code, Equation, Sequence[str]], str | None]:
+    """A draw, or another key: of one key."""
+    return lambda _, eqn, args: None if eqn.invars[0].aval.ndim else text.format(*args, **eqn.params)
 
 
 # the programs of a rule, and what writes the code of a function with it, of its name and its definition
@@ -601,17 +601,9 @@ _STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = 
     "custom_vjp_call": _with_rule(_custom_vjp),
     # to where its argument is: code that is pasted elsewhere has other devices
     "device_put": lambda _, eqn, args: f"jax.device_put({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})",
-    "random_seed": lambda _, eqn, args: (
-        f"jax.random.key({args[0]}{_impl(eqn)})" if eqn.invars[0].aval.ndim == 0 else None
-    ),
-    "random_fold_in": lambda _, eqn, args: (
-        f"jax.random.fold_in({args[0]}, {args[1]})" if eqn.invars[0].aval.ndim == 0 else None
-    ),
-    "random_bits": lambda _, eqn, args: (
-        f"jax.random.bits({args[0]}, {eqn.params['shape']}, jnp.uint{eqn.params['bit_width']})"
-        if eqn.invars[0].aval.ndim == 0
-        else None
-    ),
+    "random_seed": _of_key("jax.random.key({0}, impl={impl.name!r})"),
+    "random_fold_in": _of_key("jax.random.fold_in({0}, {1})"),
+    "random_bits": _of_key("jax.random.bits({0}, {shape}, jnp.uint{bit_width})"),
     "random_unwrap": lambda _, eqn, args: f"jax.random.key_data({args[0]})",
     "random_wrap": lambda _, eqn, args: f"jax.random.wrap_key_data({args[0]}, impl={eqn.params['impl'].name!r})",
 }

@@ -16,8 +16,6 @@ Leaves: TypeAlias = Mapping[Key, Set[Path]]  # the paths of all leaves, by the k
 
 def map_leaves(function: Function, names: Names, leaves: Leaves) -> None:
     """Replaces dicts in the result whose leaves are computed alike from those of trees, and lists of all leaves in sums."""
-    if not leaves:
-        return
     _Mapping(function, names, leaves).run()
 
 
@@ -105,28 +103,26 @@ def _leaves_of(node: ast.expr, path: Path = ()) -> Iterator[tuple[Path, ast.expr
         yield from _leaves_of(value, (*path, key.value if isinstance(key, ast.Constant) else None))
 
 
-class _Dicts(ast.NodeTransformer):
-    """Changes the outermost dicts."""
-
-    def __init__(self, change: Callable[[ast.Dict], ast.expr]):
+class _Changing(ast.NodeTransformer):
+    def __init__(self, change: Callable[[Any], ast.expr]):
         self.change = change
+
+
+class _Dicts(_Changing):
+    """Changes the outermost dicts."""
 
     def visit_Dict(self, node: ast.Dict) -> ast.expr:
         new = self.change(node)
         return self.generic_visit(node) if new is node else new  # type: ignore[return-value]
 
 
-class _Sums(ast.NodeTransformer):
-    """Changes lists that are summed up, whatever their order."""
-
-    def __init__(self, change: Callable[[ast.List], ast.expr]):
-        self.change = change
+class _Sums(_Changing):
+    """Changes lists that are summed up, whatever their order: ``sum(map(f, map(g, [...])))``."""
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        match node:
-            case ast.Call(func=ast.Name(id="sum"), args=[ast.Call(func=ast.Name(id="map"), args=[_, mapped])]):
-                while isinstance(mapped, ast.Call) and isinstance(mapped.func, ast.Name) and mapped.func.id == "map":
-                    outer, mapped = mapped, mapped.args[1]
-                    if isinstance(mapped, ast.List):
-                        outer.args[1] = self.change(mapped)
+        inner: Any = node if getattr(node.func, "id", "") == "sum" and node.args else None
+        while inner is not None and getattr(getattr(inner.args[-1], "func", None), "id", "") == "map":
+            inner = inner.args[-1]
+        if inner is not None and inner is not node and isinstance(inner.args[-1], ast.List):
+            inner.args[-1] = self.change(inner.args[-1])
         return self.generic_visit(node)  # type: ignore[return-value]
