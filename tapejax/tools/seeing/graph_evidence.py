@@ -111,21 +111,16 @@ class Graph:
         ids = {id(x) for x in self.arrays}
         begin = min((self.watched[x][1] for x in ids if x in self.watched), default=0)
         early = {i for i, entry in enumerate(self.entries[:begin]) if any(id(x) in ids for x in entry.inputs)}
-        if early:
-            early -= self._uses_that_count(ids)
-        for position in ancestors(self.entries, targets)[0] if early else ():
-            if position in early:
-                entry = self.entries[position]
-                watch = next((mark for mark in self.marked("watch") if id(mark.about) in ids), None)
-                where = f" at {line_of(watch.where)}" if watch is not None and watch.where else ""
-                uncounted = "this use is not counted: " if connected else ""
-                return [reason("watched late", at(entry), name=self.name, where=where, uncounted=uncounted)]
-        return []
-
-    def _uses_that_count(self, ids: set[int]) -> set[int]:
-        """The entries with the source among their inputs that the tape kept for another input, which was watched by then."""
+        if not early:
+            return []
+        # what the tape kept for another input, which was watched by then, counts
         links = Query(self.recording, [], [self.sought]).active()
-        return {p for p, ins, *_ in links if any(id(self.entries[p].inputs[i]) in ids for i in ins)}
+        early -= {p for p, ins, *_ in links if any(id(self.entries[p].inputs[i]) in ids for i in ins)}
+        late = [self.entries[position] for position in ancestors(self.entries, targets)[0] if position in early]
+        watch = next((mark for mark in self.marked("watch") if id(mark.about) in ids), None)
+        where = f" at {line_of(watch.where)}" if watch is not None and watch.where else ""
+        uncounted = "this use is not counted: " if connected else ""
+        return [reason("watched late", at(e), name=self.name, where=where, uncounted=uncounted) for e in late[:1]]
 
     def swapped(self, targets: Sequence[Leaf]) -> Reason | None:
         """Whether it is the source that was computed from the targets."""
@@ -240,10 +235,9 @@ class Graph:
             case = "shape"
             values |= {"binds": name, "name": value}
         elif isinstance(entry.op, DerivativeOp):  # a tape over a tape
-            case, of = "no derivative: linear", entry.op.values(entry.inputs)
-            values["first"] = ", ".join(
-                self.names.of(of[slot]) for slot in entry.op.program.targets if slot is not None
-            )
+            case, known = "no derivative: linear", entry.op.values(entry.inputs)
+            targets = [known[slot] for slot in entry.op.program.targets if slot is not None]
+            values["first"] = ", ".join(map(self.names.of, targets))
         else:
             case = "no derivative"
         return reason(case, At(name, line), **values)

@@ -168,20 +168,18 @@ def _written(rule: str, at: Pass) -> str:
     values = dict(zip("xyw", at.entry.inputs, strict=False)) | dict(zip("z", at.entry.outputs, strict=False))
     if rule in ("1", "-1") or rule in values and not np.ndim(values[rule]):
         return ""  # its value says the same
-    n = _exponent(at)
-    rule = rule.replace("(n - 1)", f"{(n or 0) - 1:g}")
+    n = _exponent(at) or 0.0
+    rule = rule.replace("(n - 1)", f"{n - 1:g}")
 
     def said(match: re.Match[str]) -> str:
-        name = match[0]
+        derivative, name = match.groups()
         if name == "n":
-            return f"{n or 0:g}"
-        if name == "dz":
-            return f"∂{at.of}/∂{_called(at.entry.outputs[0], at.names)}"
-        if name in ("dx", "dy"):
-            return f"∂{_called(values[name[1:]], at.names)}/∂v"
-        return _called(values[name], at.names)
+            return f"{n:g}"
+        called = _called(values[name], at.names)
+        over = f"∂{at.of}/∂{called}" if name == "z" else f"∂{called}/∂v"
+        return over if derivative else called
 
-    rule = re.sub(r"\b(d?[xyz]|w|n)\b", said, rule).replace(".mT", "ᵀ").replace(" @ ", " · ").replace(" * ", " · ")
+    rule = re.sub(r"\b(d?)([xyzwn])\b", said, rule).replace(".mT", "ᵀ").replace(" @ ", " · ").replace(" * ", " · ")
     return rule.replace("**1", "").replace("**2", "²").replace("**3", "³").replace("**", "^")
 
 

@@ -285,14 +285,8 @@ class _Page:
         """How a cotangent or tangent, `by`, becomes another of a `shape`: with which factor, or else by which rule."""
         value = derivative.value
         said = {"rule": derivative.rule or rule, "value": self.value(value), "shapes": derivative.shapes}
-        if value is None:
-            return said
-        return {
-            **said,
-            "by": self.value(by),
-            "matrix": derivative.matrix,
-            "sum": not derivative.matrix and value.shape != shape,
-        }
+        summed = value is not None and not derivative.matrix and value.shape != shape
+        return said if value is None else {**said, "by": self.value(by), "matrix": derivative.matrix, "sum": summed}
 
     def split(self) -> list[Json] | None:
         """JAX's programs beside the tape; the rows of an equation have the node of the operation that it belongs to."""

@@ -80,12 +80,7 @@ class Backward:
     """
 
     def __init__(
-        self,
-        tape: GradientTape,
-        target: Nest,
-        sources: Nest,
-        output_gradients: Nest = None,
-        names: Names | None = None,
+        self, tape: GradientTape, target: Nest, sources: Nest, output_gradients: Nest = None, names: Names | None = None
     ):
         recording = tape._usable().folded()
         targets, self.structure = targets_of(target), sources_of(sources)

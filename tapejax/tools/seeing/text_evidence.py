@@ -174,9 +174,9 @@ class TextEvidence:
     def from_keras(self, target: Array) -> Reason | None:
         """Where a target was computed from what ``model.predict`` or ``get_weights`` gave."""
         for _, statement, binds in self._behind(target):
-            for method in KERAS_GIVES_NUMPY:
-                if statement.says(method):
-                    return reason(f"python: {method}", At(None, statement.line), binds=binds)
+            for case in KERAS_GIVES_NUMPY:
+                if statement.says(case):
+                    return reason(case, At(None, statement.line), binds=binds)
         return None
 
     def _behind(self, target: Array) -> Iterator[tuple[Text, Assignment, str]]:
@@ -271,7 +271,7 @@ class TextEvidence:
         names = self.graph.names
         # in the block's function the target may have another name than where `explain` is called
         called = (names.name(target), names.stored(target) if text is self.texts.block else None)
-        roots = (root(name) for name in called if name is not None and text.readable)
+        roots = (root(name) for name in called if name is not None)
         return next((name for name in roots if text.of(name)), None)
 
     def _leaving(self, text: Text, start: str) -> Iterator[tuple[Assignment, str]]:
@@ -332,7 +332,7 @@ class TextEvidence:
     def _stops(self, text: Text, line: Line) -> bool:
         """Whether recording was stopped at a line."""
         stops = [line_of(mark.where) for mark in self.graph.marked("stop")]
-        spans = [text.span_at(stop.number) for stop in stops if stop is not None and text.readable]
+        spans = [text.span_at(stop.number) for stop in stops if stop is not None]
         return any(span is not None and line.number in span for span in spans)
 
     def _way_out(self, text: Text, statement: Assignment, binds: str) -> str | None:
