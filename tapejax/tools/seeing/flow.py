@@ -18,7 +18,7 @@ from ...jaxprs.types import Where
 from ...places import Line, line_of
 
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
-KERAS_GIVES_NUMPY = ("predict", "get_weights")
+KERAS_GIVES_NUMPY = ("python: predict", "python: get_weights")
 # What the text of a statement tells.
 _SIGNS = {
     # it has something run by another thread
@@ -30,8 +30,8 @@ _SIGNS = {
     # what leaves may be a decision, which has no gradient in any case
     "choice": re.compile(r"[<>]|[=!]=|\bint\(|\bbool\(|\bround\(|\bsign\(|\barg(?:max|min|sort)\(|\bfloor\(|\bceil\("),
     # it calls a method of Keras that gives NumPy arrays
-    "predict": re.compile(r"\.predict(_on_batch)?\("),
-    "get_weights": re.compile(r"\.get_weights\("),
+    "python: predict": re.compile(r"\.predict(_on_batch)?\("),
+    "python: get_weights": re.compile(r"\.get_weights\("),
     # it changes a shape
     "shaping": re.compile(r"\bNone\b|newaxis|reshape|expand_dims|_dims\b|\.T\b"),
 }

@@ -174,9 +174,9 @@ class TextEvidence:
     def from_keras(self, target: Array) -> Reason | None:
         """Where a target was computed from what ``model.predict`` or ``get_weights`` gave."""
         for _, statement, binds in self._behind(target):
-            for method in KERAS_GIVES_NUMPY:
-                if statement.says(method):
-                    return reason(f"python: {method}", At(None, statement.line), binds=binds)
+            for case in KERAS_GIVES_NUMPY:
+                if statement.says(case):
+                    return reason(case, At(None, statement.line), binds=binds)
         return None
 
     def _behind(self, target: Array) -> Iterator[tuple[Text, Assignment, str]]:
