@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from ..jaxprs.types import Values
 from ..places import calls
 from . import active, runner
 from .active import active_recordings, copied, stages
-from .recording import Entry, Recording, new_tuple
+from .recording import Entry, Recording, new_tuple, next_number
 
 if TYPE_CHECKING:
     from .operation import Op, PythonOp
@@ -83,7 +82,6 @@ reads = _Reads()
 # A jitted function that is traced inside `reading` has the values of variables as constants. A context of its own keeps JAX
 # from using that program again.
 _staging_of = jax.make_user_context()  # type: ignore[no-untyped-call]  # JAX has no types for it
-_stagings = itertools.count(1)
 
 
 @contextlib.contextmanager
@@ -92,7 +90,7 @@ def reading(recordings: Sequence[Recording]) -> Iterator[None]:
     before = reads.recordings
     try:
         reads.recordings = recordings
-        with _staging_of(next(_stagings)):
+        with _staging_of(next_number()):
             yield
     finally:
         reads.recordings = before

@@ -18,7 +18,7 @@ import jax
 from ...jaxprs.fence import EvalTrace, Tracer, current_trace, under
 from ...jaxprs.types import TraceLike
 from ...tape import active, dispatch
-from ...tape.recording import Recording
+from ...tape.recording import Recording, next_number
 from .errors import PythonNeeded, VariableInTraceError
 from .types import Array, VariableLike
 
@@ -128,9 +128,17 @@ class _Capturing(threading.local):
     constants: list[VariableLike] | None = None
     # What is read or assigned to inside `using`, by its place: the holder, the attribute and what that held before.
     used: dict[tuple[int, str], Used] | None = None
+    # How many variables this thread has made.
+    variables_made = 0
 
 
 capturing = _Capturing()
+
+
+def next_variable() -> int:
+    """The number of a variable that is made here: later ones have larger numbers."""
+    capturing.variables_made += 1
+    return next_number()
 
 
 def inside_function() -> bool:

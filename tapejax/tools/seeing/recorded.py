@@ -23,7 +23,7 @@ from ...jaxprs.types import Positions, Value
 from ...places import NAMED, Place, is_jaxs, line_of, serves
 from ...tape.operation import Op
 from ...tape.query import Query, Source
-from ...tape.recording import Entry, Recording
+from ...tape.recording import Entry, Recording, next_number
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from . import again, layout, scopes
@@ -56,9 +56,6 @@ class Line(NamedTuple):
     calls: tuple[Running, ...] = ()
 
 
-_numbers = itertools.count()
-
-
 def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
     """The calls that each entry was run in: of the block that records, and of functions that are printed."""
     before: tuple[Place, ...] = ()
@@ -68,7 +65,7 @@ def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
         places = entry.calls or ((entry.where,) if entry.where else ())
         again = i > 0 and entries[i - 1].op == entry.op
         calls = calls[: _shared(before, places, again)]
-        calls += [next(_numbers) for _ in places[len(calls) :]]
+        calls += [next_number() for _ in places[len(calls) :]]
         running = [Running(*place, call, place[1]) for place, call in zip(places, calls, strict=True)]
         for j, each in enumerate(running[1:]):
             if each.code.co_name.endswith("comp>") or each.code.co_name == "<genexpr>":

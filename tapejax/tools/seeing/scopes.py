@@ -15,17 +15,17 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ...places import Line
+from ...tape.recording import next_number
 from . import layout
 from .layout import INDENT, WIDTH, names_in
 from .listing import unused
 
 Key: TypeAlias = str
 _MARK = "ж"
-_numbers = itertools.count()
 
 
 def new_key() -> Key:
-    return f"{_MARK}{next(_numbers)}"
+    return f"{_MARK}{next_number()}"
 
 
 def is_key(name: str) -> bool:
