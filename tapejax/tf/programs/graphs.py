@@ -80,7 +80,7 @@ def _tape(sources: list[TensorLike], constants: list[TensorLike]) -> GradientTap
     if None in reading.capturing.tapes:
         raise TapeNeeded
     # The outermost one's has what a function inside it closes over, too. A variable is what the innermost one reads of it.
-    recording, inside = (reading.capturing.tapes[i]._usable().continuation() for i in (0, -1))  # type: ignore[union-attr]
+    recording, inside = (reading.capturing.tapes[i]._usable().continuation() for i in (0, -1))
     recording.variables = inside.variables
     ends = {id(leaf.array) for leaf in sources_of(constants).leaves}
     recording.entries = [entry for entry in recording.entries if ends.isdisjoint(map(id, entry.outputs))]
