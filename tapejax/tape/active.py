@@ -212,11 +212,16 @@ def unwind() -> None:
 # ---- in a program that is being traced ------------------------------------------------------------------------------
 
 
-class _Continuations(threading.local):
-    of: dict[int, tuple[Recording, Recording]] = {}  # by id: a recording, kept alive, and its continuation
+class _Tracing(threading.local):
+    """What this thread knows of the program that it traces."""
+
+    continuations: dict[int, tuple[Recording, Recording]] = {}  # by id: a recording, kept alive, and its continuation
+    # Reads of variables: whether one was refused; the recordings that may note reads, None: no reads
+    read_refused = False
+    reads: Sequence[Recording] | None = None
 
 
-_continuations = _Continuations()
+tracing = _Tracing()
 
 
 def continuing(recordings: Sequence[Recording], fn: Function, /, *args: Any) -> Any:
@@ -225,18 +230,18 @@ def continuing(recordings: Sequence[Recording], fn: Function, /, *args: Any) -> 
     Inside a `function` a tape's `gradient` may be called for what is computed there. Those values are tracers, which must not
     get into the tape's own recording.
     """
-    before = _continuations.of
+    before = tracing.continuations
     added = {id(recording): (recording, recording.continuation()) for recording in recordings}
     try:
-        _continuations.of = before | added
+        tracing.continuations = before | added
         return alone([continuation for _, continuation in added.values()], fn, *args) if added else fn(*args)
     finally:
-        _continuations.of = before
+        tracing.continuations = before
 
 
 def continuation_of(recording: Recording) -> Recording:
     """The innermost continuation of `recording` in the program that is being traced here; else `recording` itself."""
-    while (pair := _continuations.of.get(id(recording))) is not None:
+    while (pair := tracing.continuations.get(id(recording))) is not None:
         recording = pair[1]
     return recording
 

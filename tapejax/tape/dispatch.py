@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +14,8 @@ from ..jaxprs.fence import ConcreteArray, EvalTrace, set_trace_key, set_trace_re
 from ..jaxprs.types import Values
 from ..places import calls
 from . import active, runner
-from .active import active_recordings, copied, stages
-from .recording import Entry, Recording, new_tuple
+from .active import active_recordings, copied, stages, tracing
+from .recording import Entry, Recording, new_tuple, next_number
 
 if TYPE_CHECKING:
     from .operation import Op, PythonOp
@@ -71,31 +69,21 @@ def _run(op: Op, inputs: Values) -> Any:
 # ---- derivatives that run the user's Python -------------------------------------------------------------------------
 
 
-class _Reads(threading.local):
-    """Reads of variables while a call is traced: whether one was refused; the recordings that may note reads, None: no reads."""
-
-    refused = False
-    recordings: Sequence[Recording] | None = None
-
-
-reads = _Reads()
-
 # A jitted function that is traced inside `reading` has the values of variables as constants. A context of its own keeps JAX
 # from using that program again.
 _staging_of = jax.make_user_context()  # type: ignore[no-untyped-call]  # JAX has no types for it
-_stagings = itertools.count(1)
 
 
 @contextlib.contextmanager
 def reading(recordings: Sequence[Recording]) -> Iterator[None]:
     """Inside this block a program is traced that will run once, now: the values of variables may be constants of it."""
-    before = reads.recordings
+    before = tracing.reads
     try:
-        reads.recordings = recordings
-        with _staging_of(next(_stagings)):
+        tracing.reads = recordings
+        with _staging_of(next_number()):
             yield
     finally:
-        reads.recordings = before
+        tracing.reads = before
 
 
 def run_python(op: PythonOp, inputs: Values, reads_variables: bool) -> Any:
@@ -107,11 +95,11 @@ def run_python(op: PythonOp, inputs: Values, reads_variables: bool) -> Any:
     trace = trace_reference.value
     records = type(trace) is active.kind and bool(trace.recordings)
     may_read = reads_variables and not stages(trace)
-    reads.refused = False
+    tracing.read_refused = False
     try:
         return run(*(trace.with_closure(op, inputs, may_read) if records else (op, inputs)))
     except Exception:  # of any type: the user's Python runs in there
-        if not (reads.refused and may_read):
+        if not (tracing.read_refused and may_read):
             raise
     with reading(active_recordings()):
         return run(*(trace.with_closure(op, inputs) if records else (op, inputs)))

@@ -6,6 +6,7 @@ A value is identified by its ``jax.Array`` object, by `id`. The entry keeps the 
 from __future__ import annotations
 
 import copy
+import itertools
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -37,6 +38,7 @@ def is_deleted(x: Value) -> bool:
 
 
 new_tuple = tuple.__new__  # three times as fast as a NamedTuple's own constructor, which is Python
+next_number = itertools.count(1).__next__  # no two calls in this process get the same one
 
 
 class Kept(NamedTuple):

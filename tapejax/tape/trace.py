@@ -16,8 +16,8 @@ from ..jaxprs.dependence import has_tangent
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Subfun, Value, Values
 from ..places import caller
 from . import active, dispatch, primitives, runner
-from .active import Recorder, copied, stages, trace_stack
-from .dispatch import reading, reads
+from .active import Recorder, copied, stages, trace_stack, tracing
+from .dispatch import reading
 from .operation import CACHED_OPS, Op, PythonOp, by_operations, is_ref, op_of
 from .primitives import TracedCall, TracedOp
 from .pullback import PullbackOp, call_without, refuse_compiled, refuse_ref
@@ -155,10 +155,12 @@ class RecorderTrace(Recorder):
         stores = getattr(subfuns[0], "stores", ())
         with fence.set_current_trace(self.outer):
             try:
-                reads.refused = False
+                tracing.read_refused = False
                 staged, repack = calls.stage(primitive, subfuns, tracers, params)
             except Exception:
-                staged = self._stage_with_reads(again, tracers) if reads.refused and not stages(self.outer) else None
+                staged = (
+                    self._stage_with_reads(again, tracers) if tracing.read_refused and not stages(self.outer) else None
+                )
                 if staged is None:
                     # Most likely its Python looks at values. So it runs on them, now and again in the backward pass, where
                     # an error of another cause comes up again.
@@ -195,7 +197,7 @@ class RecorderTrace(Recorder):
             try:
                 staged = jax.make_jaxpr(op.fn)(*inputs)
             except Exception:
-                if reads_again and reads.refused:
+                if reads_again and tracing.read_refused:
                     raise
                 return op, inputs
             arrays = contents.constants(staged)
@@ -205,7 +207,7 @@ class RecorderTrace(Recorder):
         call = functools.partial(
             _arrays_of, functools.partial(fence.eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted))
         )
-        traced = TracedCall(lifted, op.name, reads=reads.recordings is not None)
+        traced = TracedCall(lifted, op.name, reads=tracing.reads is not None)
         return TracedOp(traced, call), (*arrays.values(), *inputs)
 
     def _stage_with_reads(self, fn: Function, tracers: Values) -> Any:

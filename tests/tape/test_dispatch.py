@@ -64,8 +64,8 @@ def test_every_active_recording_gets_the_entry():
 
 def reads_a_variable(x):
     """As a variable does when it is read: allowed in a `reading` block only."""
-    if dispatch.reads.recordings is None:
-        dispatch.reads.refused = True
+    if active.tracing.reads is None:
+        active.tracing.read_refused = True
         raise RuntimeError("no reads here")
     return x * 2
 
@@ -73,7 +73,7 @@ def reads_a_variable(x):
 def test_a_derivative_that_was_refused_a_read_runs_again_with_reads():
     op = PythonOp("f", reads_a_variable)
     np.testing.assert_array_equal(dispatch.run_python(op, (X,), True), X * 2)
-    assert dispatch.reads.recordings is None
+    assert active.tracing.reads is None
     with pytest.raises(RuntimeError, match="no reads here"):
         dispatch.run_python(op, (X,), False)
 

@@ -37,7 +37,7 @@ from ..values import reading, replicas, staging
 from ..values.errors import PythonNeeded, SymbolicValue
 from ..values.staging import Staged, abstract
 from ..values.structures import is_variable
-from ..values.tensor import Tensor, Variable, _creations
+from ..values.tensor import Tensor, Variable
 from ..values.types import Array, TensorLike, VariableLike
 from . import keras_control_flow
 from . import keras_fence as fence
@@ -126,7 +126,9 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     def assign(variable: VariableLike, new: Array) -> None:
         if getattr(variable, "_created", None) is None:
-            object.__setattr__(variable, "_created", next(_creations))  # tapes list variables in the order of creation
+            object.__setattr__(
+                variable, "_created", reading.next_variable()
+            )  # tapes list variables in the order of creation
         capture, is_new = reading.capturing.capture, getattr(variable, "_value", None) is None
         if capture is not None and not is_new:
             capture.assign(variable, "_value", new)

@@ -8,7 +8,6 @@ Python; a loop is Keras's, or such a program of its own where what it is given a
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,16 +25,9 @@ from ..values.types import Array
 from . import adapters as libraries
 
 
-class _Here(threading.local):
-    attempt = False  # whether what is traced here becomes a program if it assigns to a variable
-
-
-_here = _Here()
-
-
 def refuse_assignment(name: str) -> None:
     """Raises VariableInTraceError where what assigns to the variable of that name will become a program then."""
-    if _here.attempt and active.staging():
+    if reading.capturing.attempt and active.staging():
         raise VariableInTraceError(f"Variable {name!r} was assigned to while JAX traces a function.")
 
 
@@ -69,13 +61,13 @@ def _as_program(in_program: Callable) -> Callable:
 
     def on_values(original: Callable, *args: Any, **kwargs: Any) -> Any:
         if in_program is not _while_in_program or not reading.recording():
-            before, _here.attempt = _here.attempt, True
+            before, reading.capturing.attempt = reading.capturing.attempt, True
             try:
                 return original(*args, **kwargs)
             except VariableInTraceError:
                 pass
             finally:
-                _here.attempt = before
+                reading.capturing.attempt = before
         return libraries.package.function(lambda: in_program(original, *args, **kwargs), autograph=False)()
 
     return on_values

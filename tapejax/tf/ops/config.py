@@ -7,7 +7,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -77,19 +77,19 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     """The devices that JAX computes on; several CPUs after `set_logical_device_configuration`."""
     kinds = ("CPU", "GPU", "TPU") if device_type is None else (device_type,)
-    hidden = {kind for kind in kinds if _visible is not None and not any(d.device_type == kind for d in _visible)}
+    visible = _settings["visible_devices"]
+    hidden = {kind for kind in kinds if visible is not None and not any(d.device_type == kind for d in visible)}
     seen = [kind for kind in kinds if kind not in hidden]
     return [LogicalDevice(f"/device:{kind}:{i}", kind) for kind in seen for i in range(len(_devices(kind)))]
 
 
-_visible: list[PhysicalDevice] | None = None
-_divided: dict[PhysicalDevice, list[LogicalDeviceConfiguration]] = {}
-_growth: dict[PhysicalDevice, bool] = {}
+# What was set, by the name of the setting; that of one device by the name and the device.
+_settings: dict[Hashable, Any] = {"tensor_float_32": True, "visible_devices": None}
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """The physical devices that are not hidden by `set_visible_devices`."""
-    devices = list_physical_devices() if _visible is None else _visible
+    devices = list_physical_devices() if (visible := _settings["visible_devices"]) is None else visible
     return [device for device in devices if device_type in (None, device.device_type)]
 
 
@@ -99,7 +99,6 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
     Raises:
       ValueError: there is no such device.
     """
-    global _visible
     asked = (
         list(devices) if isinstance(devices, (list, tuple)) and not isinstance(devices, PhysicalDevice) else [devices]
     )
@@ -108,8 +107,8 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         if device_type not in (None, device.device_type):
             raise ValueError(f"Unrecognized device: {device!r} is no {device_type}")
     others = [] if device_type is None else [d for d in get_visible_devices() if d.device_type != device_type]
-    _visible = [*others, *asked]
-    best = next((d for kind in ("TPU", "GPU", "CPU") for d in _visible if d.device_type == kind), None)
+    visible = _settings["visible_devices"] = [*others, *asked]
+    best = next((d for kind in ("TPU", "GPU", "CPU") for d in visible if d.device_type == kind), None)
     there = list_physical_devices()
     if best is not None and (best.device_type != there[-1].device_type or best.name.rpartition(":")[2] != "0"):
         jax.config.update("jax_default_device", _devices(best.device_type)[int(best.name.rpartition(":")[2])])
@@ -123,7 +122,7 @@ def _require_device(device: PhysicalDevice) -> None:
 def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDeviceConfiguration] | None:
     """What `set_logical_device_configuration` made of the device, or None."""
     _require_device(device)
-    return _divided.get(device)
+    return _settings.get(("parts", device))
 
 
 def set_logical_device_configuration(
@@ -141,13 +140,13 @@ def set_logical_device_configuration(
         raise ValueError(f"JAX does not divide a {device.device_type}: limit it by XLA_PYTHON_CLIENT_MEM_FRACTION")
     if any(part.memory_limit is not None for part in parts):
         raise ValueError("Setting memory limit on CPU virtual devices is currently not supported")
-    if _divided.get(device) == parts:
+    if _settings.get(("parts", device)) == parts:
         return
     try:
         jax.config.update("jax_num_cpu_devices", len(parts))
     except RuntimeError as error:
         raise RuntimeError(f"Virtual devices cannot be modified after being initialized. {error}") from error
-    _divided[device] = parts
+    _settings["parts", device] = parts
 
 
 # ---- Memory ------------------------------------------------------------------------------------------------
@@ -163,14 +162,14 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     if device.device_type == "CPU":
         raise ValueError("Cannot set memory growth on non-GPU and non-Pluggable devices")
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false" if enable else "true"
-    _growth[device] = bool(enable)
+    _settings["memory_growth", device] = bool(enable)
 
 
 def get_memory_growth(device: PhysicalDevice) -> bool:
     """The value given to `set_memory_growth`. Raises KeyError for a CPU."""
     if device.device_type == "CPU":
         raise KeyError(device)
-    return _growth.get(device, False)
+    return _settings.get(("memory_growth", device), False)
 
 
 def get_memory_info(device: str) -> dict[str, int]:
@@ -262,9 +261,6 @@ def _on(kind: str | None, number: int, name: str | None) -> Iterator[None]:
 
 
 # ---- Settings ----------------------------------------------------------------------------------------------
-
-_settings: dict[str, Any] = {"tensor_float_32": True}
-
 
 _OPTIONS = {"disable_model_pruning": False, "disable_meta_optimizer": False}
 _THREADS = "Remembered only: XLA has a thread for each core; ``taskset`` gives it fewer."

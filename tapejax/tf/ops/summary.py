@@ -7,7 +7,6 @@ is made.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import os
 import threading
@@ -21,6 +20,7 @@ import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...tape import active
+from ...tape.recording import next_number
 from ..values.dtypes import as_dtype
 from ..values.errors import NotFoundError, extra_missing
 from ..values.names import name_scope
@@ -100,9 +100,6 @@ class _NoopWriter(SummaryWriter):
         return contextlib.nullcontext()
 
 
-_numbers = itertools.count()
-
-
 class _FileWriter(SummaryWriter):
     _closed = True
 
@@ -112,7 +109,7 @@ class _FileWriter(SummaryWriter):
         from tensorboardX.record_writer import directory_check
 
         directory_check(logdir)
-        name = f".{os.getpid()}.{next(_numbers)}{suffix}"  # two writers of one second have two files
+        name = f".{os.getpid()}.{next_number()}{suffix}"  # two writers of one second have two files
         self._events = EventsWriter(os.path.join(logdir, "events"), name)
         self._max_queue, self._flush_seconds = max_queue, flush_millis / 1000
         self._lock = threading.Lock()

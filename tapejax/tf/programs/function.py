@@ -33,7 +33,7 @@ from ..values.names import name_scope
 from ..values.reading import inside_function
 from ..values.staging import JointOp, Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
-from ..values.tensor import Tensor, _creations, is_array_like
+from ..values.tensor import Tensor, is_array_like
 from ..values.types import Array, Nest, VariableLike
 from . import autograph, graphs
 from .inputs import Elements
@@ -264,10 +264,10 @@ class Function:
         inputs: Sequence[jax.ShapeDtypeStruct],
     ) -> Program:
         concrete = [x if is_array_like(x) else _zeros(x) for x in arrays]
-        before = next(_creations)
+        before = reading.capturing.variables_made
         program = Program(self, args, kwargs, inputs, concrete)
         self._traces += 1
-        if next(_creations) == before + 1:
+        if reading.capturing.variables_made == before:
             return program
         # Variables were made, perhaps in an `init_scope`, as Keras makes them: where they are there the program may be another.
         if program.staged.created and self._programs:

@@ -7,12 +7,12 @@ then stands for the graph: all that is computed is on it, and whatever is asked 
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable
 
 from ...tape.gradient_tape import GradientTape, UnconnectedGradients
 from ...tape.structures import sources_of
 from ..ops.array import ones_like
+from ..values import reading
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like
 from ..values.types import Ignored, Nest, TensorLike
 
@@ -21,23 +21,15 @@ class TapeNeeded(BaseException):
     """`gradients` was called in a function that is traced without a tape. The user's ``except Exception`` must not catch this."""
 
 
-class _Traced(threading.local):
-    # The functions that this thread is tracing, innermost last: the tape of each, or None.
-    tapes: tuple[GradientTape | None, ...] = ()
-
-
-_traced = _Traced()
-
-
 def run(recorded: bool, body: Callable[[], Nest]) -> Nest:
     """``body()``, the body of a function that is being traced, under a tape if it is `recorded`."""
-    before = _traced.tapes
+    before = reading.capturing.tapes
     try:
         with GradientTape(persistent=True) if recorded else contextlib.nullcontext() as tape:
-            _traced.tapes = (*before, tape)
+            reading.capturing.tapes = (*before, tape)
             return body()
     finally:
-        _traced.tapes = before
+        reading.capturing.tapes = before
 
 
 def gradients(
@@ -83,12 +75,12 @@ def gradients(
 
 def _tape(sources: list[TensorLike], constants: list[TensorLike]) -> GradientTape:
     """A tape that holds what the function computed so far, watched `sources`, and nothing of how `constants` came about."""
-    if not _traced.tapes:
+    if not reading.capturing.tapes:
         raise RuntimeError("tf.gradients is for a tf.function's graph, and none is being traced: use tf.GradientTape")
-    if None in _traced.tapes:
+    if None in reading.capturing.tapes:
         raise TapeNeeded
     # The outermost one's has what a function inside it closes over, too. A variable is what the innermost one reads of it.
-    recording, inside = (_traced.tapes[i]._usable().continuation() for i in (0, -1))  # type: ignore[union-attr]
+    recording, inside = (reading.capturing.tapes[i]._usable().continuation() for i in (0, -1))
     recording.variables = inside.variables
     ends = {id(leaf.array) for leaf in sources_of(constants).leaves}
     recording.entries = [entry for entry in recording.entries if ends.isdisjoint(map(id, entry.outputs))]

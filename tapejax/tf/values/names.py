@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
-
-class _Scope(threading.local):
-    path = ""
-
-
-_current = _Scope()
+from .reading import capturing
 
 
 def scoped(name: str) -> str:
     """`name` with the scopes before it that are open in this thread."""
-    return _current.path + name
+    return capturing.scope + name
 
 
 class name_scope:
@@ -43,12 +37,12 @@ class name_scope:
         return self._name
 
     def __enter__(self) -> str:
-        self._outer.append(_current.path)
+        self._outer.append(capturing.scope)
         if self._name.endswith("/"):
-            _current.path = self._name
+            capturing.scope = self._name
         else:
-            _current.path = f"{_current.path}{self._name}/" if self._name else ""
-        return _current.path
+            capturing.scope = f"{capturing.scope}{self._name}/" if self._name else ""
+        return capturing.scope
 
     def __exit__(self, *exception: Any) -> None:
-        _current.path = self._outer.pop()
+        capturing.scope = self._outer.pop()

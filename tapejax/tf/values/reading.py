@@ -17,8 +17,8 @@ import jax
 
 from ...jaxprs.fence import EvalTrace, Tracer, current_trace, under
 from ...jaxprs.types import TraceLike
-from ...tape import active, dispatch
-from ...tape.recording import Recording
+from ...tape import active
+from ...tape.recording import Recording, next_number
 from .errors import PythonNeeded, VariableInTraceError
 from .types import Array, VariableLike
 
@@ -128,9 +128,23 @@ class _Capturing(threading.local):
     constants: list[VariableLike] | None = None
     # What is read or assigned to inside `using`, by its place: the holder, the attribute and what that held before.
     used: dict[tuple[int, str], Used] | None = None
+    # The functions that this thread is tracing, innermost last: the tape of each, or None, for `tf.gradients`.
+    tapes: tuple[Any, ...] = ()
+    # Whether what Keras traces here becomes a program if it assigns to a variable.
+    attempt = False
+    # What `tf.name_scope` puts before the names of variables.
+    scope = ""
+    # How many variables this thread has made.
+    variables_made = 0
 
 
 capturing = _Capturing()
+
+
+def next_variable() -> int:
+    """The number of a variable that is made here: later ones have larger numbers."""
+    capturing.variables_made += 1
+    return next_number()
 
 
 def inside_function() -> bool:
@@ -256,11 +270,11 @@ def read(variable: VariableLike) -> Array:
         if capturing.constants is not None:
             capturing.constants.append(variable)
             return array
-        for recording in dispatch.reads.recordings or ():
+        for recording in active.tracing.reads or ():
             _watch_if_read(recording, variable, array, variable.trainable)
-        if dispatch.reads.recordings is not None:
+        if active.tracing.reads is not None:
             return array
-        dispatch.reads.refused = True
+        active.tracing.read_refused = True
         raise VariableInTraceError(
             f"Variable {variable.name!r} was read while JAX traces a function (jax.jit, lax.scan ...): its present value "
             "would be baked into the compiled program and later assign()s would go unnoticed. Decorate the function with "

@@ -38,7 +38,7 @@ from ...jaxprs.types import Atom, Equation, JaxProgram, Positions, Pytree, Trace
 from ...tape import active, primitives, runner
 from ...tape.operation import Op
 from ...tape.pullback import without_derivative
-from ...tape.recording import Entry
+from ...tape.recording import Entry, next_number
 from . import reading
 from .reading import tracing
 from .tensor import Variable
@@ -48,7 +48,6 @@ from .types import Array
 # that a variable had then. Once one that was read so is assigned to, or a branch or a loop begins or ends, everything is traced
 # anew from there on.
 _version = jax.make_user_context()
-_versions = itertools.count(1)
 
 _variable = Primitive("variable")
 _variable.def_abstract_eval(lambda *, slot, aval: aval)
@@ -156,7 +155,7 @@ class Capture:
 
     def _begin_version(self) -> None:
         self._read_inside.clear()
-        self._begun.enter_context(_version(next(_versions)))
+        self._begun.enter_context(_version(next_number()))
 
     def leave_out(self) -> bool:
         """Whether a custom gradient need not be part of the program: only a tape inside can ask for it."""

@@ -8,7 +8,6 @@ operators.
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
@@ -887,9 +886,6 @@ _columns = Trial(lambda indices: tuple(jnp.moveaxis(indices, -1, 0)))
 _updates = {"add": op_of(jnp.add, {}), "subtract": op_of(jnp.subtract, {})}
 
 
-_creations = itertools.count()
-
-
 class Variable(_Value):
     """A value that can be assigned to. Reading one is noted by the active tapes.
 
@@ -948,7 +944,7 @@ class Variable(_Value):
         self._declared = declared
         self._aggregation = aggregation
         self._array = replicas.placed(array)
-        self._created = next(_creations)
+        self._created = reading.next_variable()
         if reading.capturing.capture is not None:
             reading.capturing.capture.create(self)
 

@@ -573,8 +573,7 @@ class _ClassScope(_Scope):
 def _as_json(files: Sequence[File]) -> str:
     counts = {status: sum(file.count(status) for file in files) for status in ("supported", "missing", "unchecked")}
     counts = {"files": len(files), "unreadable": sum(file.error is not None for file in files), **counts}
-    names = [list(map(dataclasses.asdict, file.uses)) for file in files]
-    reports = [{"path": f.path, "error": f.error, "names": uses} for f, uses in zip(files, names, strict=True)]
+    reports = [{"path": f.path, "error": f.error, "names": list(map(dataclasses.asdict, f.uses))} for f in files]
     return json.dumps({"schema": 1, "files": reports, "counts": counts}, indent=1)
 
 

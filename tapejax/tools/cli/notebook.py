@@ -135,9 +135,8 @@ def in_ipython(
             magics = interactive.magics_manager.magics
             for kind in ("line", "cell"):
                 magics[kind] |= dict.fromkeys(_LEFT_OUT, lambda *_: None)
-            magics["line"] |= {
-                name: lambda line, name=name: interactive.system(f"{name} {line}") for name in _INSTALLERS
-            }
+            for name in _INSTALLERS:
+                magics["line"][name] = lambda line, name=name: interactive.system(f"{name} {line}")
             yield partial(run_cell, interactive)
 
     return shell()

@@ -417,7 +417,7 @@ def _crossings(layers: Sequence[Sequence[Node]]) -> int:
 
 def is_across(layers: Sequence[Sequence[Node]]) -> bool:
     """Whether the picture runs from left to right."""
-    return _depths(layers, True)[0][-1][1] <= ACROSS if layers else True
+    return Layout(layers, True).width <= ACROSS
 
 
 def place(layers: Sequence[Sequence[Node]], across: bool) -> None:
@@ -461,16 +461,19 @@ class Layout:
     """Where nodes that `place` has placed lie, in inches, and how the edges run between them."""
 
     def __init__(self, layers: Sequence[Sequence[Node]], across: bool):
-        self.across, self.gap = across, _gap(layers, across)
+        self.across, self.gap = across, GAPS[0 if across else 1 if len(layers) <= MANY else 2]
         self.left = self.top = 0.0  # where the nodes begin
-        self._depths, self._low, high = _depths(layers, across)
         self._sizes = [max((node.size(across) for node in layer), default=0.5) for layer in layers]
-        length, breadth = self._depths[-1][1], high - self._low
+        starts = [0.0, *itertools.accumulate(size + self.gap for size in self._sizes)]
+        self._depths = [start + size / 2 for start, size in zip(starts, self._sizes, strict=False)]
+        sides = [(n.at, n.size(not across) / 2) for layer in layers for n in layer] or [(0.0, 0.0)]
+        self._low = min(at - half for at, half in sides)
+        length, breadth = starts[-2] + self._sizes[-1], max(at + half for at, half in sides) - self._low
         self.width, self.height = (length, breadth) if across else (breadth, length)
 
     def spot(self, node: Node, along: float = 0.0) -> tuple[float, float]:
         """The middle of a node, or a place `along` the flow from it."""
-        depth, side = self._depths[node.layer][0] + along, node.at - self._low
+        depth, side = self._depths[node.layer] + along, node.at - self._low
         x, y = (depth, side) if self.across else (side, depth)
         return self.left + x, self.top + y
 
@@ -483,21 +486,6 @@ class Layout:
         turn = self.spot(tail, size / 2 + self.gap / 2)
         bends = [(turn[0], start[1]), (turn[0], end[1])] if across else [(start[0], turn[1]), (end[0], turn[1])]
         return [self.spot(tail, -out / 2)] * (tail.kind == "turn") + [start, *bends, end]
-
-
-def _depths(layers: Sequence[Sequence[Node]], across: bool) -> tuple[list[tuple[float, float]], float, float]:
-    """The middle and the end of each layer along the flow, and how far the nodes reach across it."""
-    layers_at, at = [], 0.0
-    for layer in layers:
-        size = max((n.size(across) for n in layer), default=0.5)
-        layers_at.append((at + size / 2, at + size))
-        at += size + _gap(layers, across)
-    sides = [(n.at, n.size(not across) / 2) for layer in layers for n in layer] or [(0.0, 0.0)]
-    return layers_at, min(at - half for at, half in sides), max(at + half for at, half in sides)
-
-
-def _gap(layers: Sequence[Sequence[Node]], across: bool) -> float:
-    return GAPS[0 if across else 1 if len(layers) <= MANY else 2]
 
 
 # ---- the paint ------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
-from .listing import Names, Variables, loops, name_of, namespaces
+from .listing import Loop, Names, Variables, folded, name_of, namespaces
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward, BackwardStep
@@ -94,19 +94,18 @@ class SourceReport(NamedTuple):
 
     def folded(self) -> Sequence[PathStep | str]:
         """The path; where it is long one round of each loop, or else its beginning and end, with what lies between."""
-        path, shown, start = self.path, list[PathStep | str](), 0
+        path = self.path
         if len(path) <= STEPS:
             return path
-        for loop in loops([(step.operation, step.line, step.value.partition(": ")[2]) for step in path]):
-            these = "this operation" if loop.period == 1 else f"these {loop.period} operations"
-            last = path[loop.stop - 1].value.partition(": ")[0]
-            between = f"× {loop.rounds} rounds of {these}, the last gives {last}"
-            shown += [*path[start : loop.first + loop.period], between]
-            start = loop.stop
-        shown += path[start:]
-        if len(shown) <= STEPS:
-            return shown
+        parts = folded([(step.operation, step.line, step.value.partition(": ")[2]) for step in path])
+        if len(parts) <= STEPS:
+            return [self._rounds(part) if isinstance(part, Loop) else path[part] for part in parts]
         return *path[:FIRST], f"… {len(path) - FIRST - LAST} more", *path[-LAST:]
+
+    def _rounds(self, loop: Loop) -> str:
+        these = "this operation" if loop.period == 1 else f"these {loop.period} operations"
+        last = self.path[loop.stop - 1].value.partition(": ")[0]
+        return f"× {loop.rounds} rounds of {these}, the last gives {last}"
 
 
 _EMPTY = (
@@ -177,9 +176,8 @@ def explain(tape: GradientTape | ForwardAccumulator, target: Nest, sources: Nest
             reports = case.noted([case.report(leaf, i) for i, leaf in enumerate(starts)], of)
             return Explanation(reports, of, _GRADIENT if backward else _JVP)
         assert isinstance(tape, GradientTape), "an accumulator always has its recording"
-        missing = (
-            reason("used up", At("gradient", line_of(tape._used))) if tape._used is not None else reason("not recorded")
-        )
+        used = None if tape._used is None else At("gradient", line_of(tape._used))
+        missing = reason("not recorded") if used is None else reason("used up", used)
         named = [(_source_name(leaf, i, names), leaf.value) for i, leaf in enumerate(starts)]
         return Explanation([SourceReport(*pair, False, (), (missing,)) for pair in named], of)
 
@@ -213,7 +211,7 @@ class _Case:
         self, tape: GradientTape | None, recording: Recording, names: Names, values: Variables, ends: Sequence[Leaf]
     ):
         self.tape, self.recording, self.names, self.ends = tape, recording, names, ends
-        self.texts, self.entries = Texts(recording), recording.entries
+        self.texts, self.entries, self.targets = Texts(recording), recording.entries, [leaf.array for leaf in ends]
         self.traced: set[Hashable] = set()  # pullbacks that were found to be sound
         self.values = values
         # what the notes on connected sources need
@@ -227,18 +225,17 @@ class _Case:
             return SourceReport(name, source.value, False, (), (text.number("source", source.value),))
         if numbers := [text.number("target", leaf.value) for leaf in self.ends if _is_number(leaf)]:
             return SourceReport(name, source.value, False, (), tuple(numbers))
-        targets = [leaf.array for leaf in self.ends]
-        query = Query(self.recording, targets, [graph.sought])
+        query = Query(self.recording, self.targets, [graph.sought])
         numbered, (relevant, needed) = query.numbered, query.relevant()
         used = {x for position, *_ in relevant for x in numbered.entries[position][1]}.union(numbered.targets)
         if any(x in needed and x in used for x in numbered.sources):
             if self.tape is not None and (refused := self._refused(self.tape, relevant, source, name)):
                 return SourceReport(name, source.value, False, (), tuple(refused))
             self._connected.append((position, source, text, relevant))
-            return SourceReport(name, source.value, True, self._path(targets, graph.arrays, relevant))
+            return SourceReport(name, source.value, True, self._path(self.targets, graph.arrays, relevant))
         if (swapped := graph.swapped(self.ends)) is not None:
             return SourceReport(name, source.value, False, (), (swapped,))
-        reasons = [r for target in targets for r in _why(target, graph, text)]
+        reasons = [r for target in self.targets for r in _why(target, graph, text)]
         if reasons[0].kind == "new tensor" and self.names.name(source.array) is None:
             name, _ = self.texts.source(position)
         return SourceReport(name, source.value, False, (), tuple(dict.fromkeys(reasons)))
@@ -247,31 +244,28 @@ class _Case:
         """The reports, with what may be surprising about the gradients of connected sources."""
         if not self._connected:
             return reports
-        targets = [leaf.array for leaf in self.ends]
         starts = [source for _, source, _, _ in self._connected]
         numbers = None if self.tape is None else GradientNumbers(self.tape, self.ends, starts, self.names)
         for i, (position, _, text, relevant) in enumerate(self._connected):
             notes = [
-                *text.graph.watched_late(targets, connected=True),
+                *text.graph.watched_late(self.targets, connected=True),
                 *text.another(),
                 *text.broadcast(relevant),
                 *text.graph.squashed(relevant),
-                *(note for target in targets for note in text.part(target, numbers and numbers.gradients[i])),
+                *(note for target in self.targets for note in text.part(target, numbers and numbers.gradients[i])),
                 *(numbers.zero(i, text.graph, relevant, of) if numbers else ()),
             ]
             path = reports[position].path
             if numbers and (culprit := numbers.not_finite(i)) is not None:
                 notes.append(culprit[0])
-                path = self._through(culprit[1], targets, text.graph.arrays, relevant) or path
+                path = self._through(culprit[1], text.graph.arrays, relevant) or path
             reports[position] = reports[position]._replace(reasons=tuple(notes), path=path)
         return reports
 
-    def _through(
-        self, entry: Entry, targets: Sequence[Array], arrays: Sequence[Array], relevant: Sequence[Relevant]
-    ) -> tuple[PathStep, ...]:
+    def _through(self, entry: Entry, arrays: Sequence[Array], relevant: Sequence[Relevant]) -> tuple[PathStep, ...]:
         """A way from the source to a target that leads through `entry`, if there is one."""
-        before, after = self._path(entry.outputs, arrays, relevant), self._path(targets, entry.outputs, relevant)
-        ends = any(x is y for x in entry.outputs for y in targets)
+        before, after = self._path(entry.outputs, arrays, relevant), self._path(self.targets, entry.outputs, relevant)
+        ends = any(x is y for x in entry.outputs for y in self.targets)
         return (*before, *after) if before and (after or ends) else ()
 
     def _path(

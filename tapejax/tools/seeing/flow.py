@@ -18,7 +18,7 @@ from ...jaxprs.types import Where
 from ...places import Line, line_of
 
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
-KERAS_GIVES_NUMPY = ("predict", "get_weights")
+KERAS_GIVES_NUMPY = ("python: predict", "python: get_weights")
 # What the text of a statement tells.
 _SIGNS = {
     # it has something run by another thread
@@ -30,8 +30,8 @@ _SIGNS = {
     # what leaves may be a decision, which has no gradient in any case
     "choice": re.compile(r"[<>]|[=!]=|\bint\(|\bbool\(|\bround\(|\bsign\(|\barg(?:max|min|sort)\(|\bfloor\(|\bceil\("),
     # it calls a method of Keras that gives NumPy arrays
-    "predict": re.compile(r"\.predict(_on_batch)?\("),
-    "get_weights": re.compile(r"\.get_weights\("),
+    "python: predict": re.compile(r"\.predict(_on_batch)?\("),
+    "python: get_weights": re.compile(r"\.get_weights\("),
     # it changes a shape
     "shaping": re.compile(r"\bNone\b|newaxis|reshape|expand_dims|_dims\b|\.T\b"),
 }
@@ -65,9 +65,8 @@ class Text:
     def __init__(self, where: Where):
         self.assignments: list[Assignment] = []
         self.block: range | None = None  # the lines of the `with` statement's body
-        self.readable = False
-        self.scope = scope_of(where)
-        line = line_of(where)
+        self.scope, line = scope_of(where), line_of(where)
+        self._scope: ast.AST = ast.Module([], [])
         if where is None or line is None:
             return
         self._file, self._lines = line.file, linecache.getlines(line.file)
@@ -78,7 +77,7 @@ class Text:
         scope = None if tree is None else _scope(tree, where[0])
         if scope is None:
             return
-        self.readable, self._scope = True, scope
+        self._scope = scope
         self.block = self.span_at(line.number)
         for node, function in _walk(scope):
             assignments = self._assignments(node, function)
@@ -90,10 +89,8 @@ class Text:
         for node in ast.walk(self._scope):
             if isinstance(node, (ast.With, ast.AsyncWith)):
                 first = node.body[0].lineno
-                if node.lineno <= number < first:
+                if node.lineno <= number < max(first, node.lineno + 1):
                     return range(first, (node.body[-1].end_lineno or number) + 1)
-                if node.lineno == number == first:
-                    return range(number, number + 1)
         return None
 
     def of(self, name: str, line: int | None = None) -> list[Assignment]:
@@ -106,11 +103,9 @@ class Text:
 
     def sources(self, line: int | None) -> list[tuple[str, frozenset[str]]]:
         """What the call of ``explain`` at a line has as its sources, and the names in each; nothing where that is not seen."""
-        if line is None or not self.readable:
-            return []
-        calls = [n for n in ast.walk(self._scope) if isinstance(n, ast.Call)]
+        calls = [n for n in ast.walk(self._scope) if isinstance(n, ast.Call) and line is not None]
         asking = [call for call in calls if getattr(call.func, "attr", "") == "explain"]
-        asking = [call for call in asking if call.lineno <= line <= (call.end_lineno or 0)]
+        asking = [call for call in asking if call.lineno <= (line or 0) <= (call.end_lineno or 0)]
         arguments = [x for c in asking for x in (*c.args[1:], *(k.value for k in c.keywords if k.arg == "sources"))]
         if len(arguments) != 1:
             return []

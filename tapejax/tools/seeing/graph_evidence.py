@@ -111,21 +111,16 @@ class Graph:
         ids = {id(x) for x in self.arrays}
         begin = min((self.watched[x][1] for x in ids if x in self.watched), default=0)
         early = {i for i, entry in enumerate(self.entries[:begin]) if any(id(x) in ids for x in entry.inputs)}
-        if early:
-            early -= self._uses_that_count(ids)
-        for position in ancestors(self.entries, targets)[0] if early else ():
-            if position in early:
-                entry = self.entries[position]
-                watch = next((mark for mark in self.marked("watch") if id(mark.about) in ids), None)
-                where = f" at {line_of(watch.where)}" if watch is not None and watch.where else ""
-                uncounted = "this use is not counted: " if connected else ""
-                return [reason("watched late", at(entry), name=self.name, where=where, uncounted=uncounted)]
-        return []
-
-    def _uses_that_count(self, ids: set[int]) -> set[int]:
-        """The entries with the source among their inputs that the tape kept for another input, which was watched by then."""
+        if not early:
+            return []
+        # what the tape kept for another input, which was watched by then, counts
         links = Query(self.recording, [], [self.sought]).active()
-        return {p for p, ins, *_ in links if any(id(self.entries[p].inputs[i]) in ids for i in ins)}
+        early -= {p for p, ins, *_ in links if any(id(self.entries[p].inputs[i]) in ids for i in ins)}
+        late = [self.entries[position] for position in ancestors(self.entries, targets)[0] if position in early]
+        watch = next((mark for mark in self.marked("watch") if id(mark.about) in ids), None)
+        where = f" at {line_of(watch.where)}" if watch is not None and watch.where else ""
+        uncounted = "this use is not counted: " if connected else ""
+        return [reason("watched late", at(e), name=self.name, where=where, uncounted=uncounted) for e in late[:1]]
 
     def swapped(self, targets: Sequence[Leaf]) -> Reason | None:
         """Whether it is the source that was computed from the targets."""
@@ -222,13 +217,16 @@ class Graph:
         return self.breaks(target, [x])
 
     def _break(self, entry: Entry, came: Value, made: Value) -> Reason:
-        called, line = name_of(entry), entry.line
+        called, line, closed = name_of(entry), entry.line, _traced(entry)
         value, out = self.called(came), self.names.of(made)
-        inside = _inside(entry, came, made)  # of a function of the user's: what matters is in it
+        inputs = {i for i, x in enumerate(entry.inputs) if x is came}
+        output = next(j for j, x in enumerate(entry.outputs) if x is made)
+        inside = closed and _ends_in(closed, inputs, output)  # of a function of the user's: what matters is in it
         name, integer = inside or (called, not has_tangent(made))
         said, where = (f"{name}, inside {called},", ": inside") if inside else (name, "")
         values = {"name": name, "called": called, "said": said, "value": value, "out": out}
-        if "stop_gradient" in name or not inside and not integer and _contains(entry, "stop_gradient"):
+        hidden = closed and not inside and not integer and contents.contains(closed, "stop_gradient")
+        if "stop_gradient" in name or hidden:
             case = f"stop_gradient{where}"
         elif integer:
             case = f"integer{where}"
@@ -237,10 +235,9 @@ class Graph:
             case = "shape"
             values |= {"binds": name, "name": value}
         elif isinstance(entry.op, DerivativeOp):  # a tape over a tape
-            case, of = "no derivative: linear", entry.op.values(entry.inputs)
-            values["first"] = ", ".join(
-                self.names.of(of[slot]) for slot in entry.op.program.targets if slot is not None
-            )
+            case, known = "no derivative: linear", entry.op.values(entry.inputs)
+            targets = [known[slot] for slot in entry.op.program.targets if slot is not None]
+            values["first"] = ", ".join(map(self.names.of, targets))
         else:
             case = "no derivative"
         return reason(case, At(name, line), **values)
@@ -333,19 +330,18 @@ def given_at(mark: Mark) -> list[Array | None]:
 # ---- inside an operation --------------------------------------------------------------------------------------------
 
 
-def _inside(entry: Entry, came: Value, made: Value) -> tuple[str, bool] | None:
-    """In a function of the user's: the operation in it where the derivative of `made` with respect to `came` ends, and
-    whether that is because it makes integers. None for a library's function, and where it is not to be found."""
+def _traced(entry: Entry) -> JaxProgram | None:
+    """What an operation does, as JAX's program; None where it reads values."""
     try:
         with active.outside():
-            closed = jax.make_jaxpr(entry.op.fn)(*entry.inputs)
-        output = next(j for j, x in enumerate(entry.outputs) if x is made)
-        return _ends_in(closed, {i for i, x in enumerate(entry.inputs) if x is came}, output, False)
-    except Exception:  # it reads values, so it cannot be traced
+            return jax.make_jaxpr(entry.op.fn)(*entry.inputs)
+    except Exception:
         return None
 
 
-def _ends_in(closed: JaxProgram, inputs: set[int], output: int, users: bool) -> tuple[str, bool] | None:
+def _ends_in(closed: JaxProgram, inputs: set[int], output: int, users: bool = False) -> tuple[str, bool] | None:
+    """In a function of the user's: the operation in it where the derivative of an output with respect to inputs ends, and
+    whether that is because it makes integers. None for a library's function, and where it is not to be found."""
     jaxpr = contents.open_jaxpr(closed)
     users = users or _is_users(jaxpr)
     active = {v for i, v in enumerate(jaxpr.invars) if i in inputs}
@@ -371,10 +367,3 @@ def _is_users(jaxpr: JaxProgram) -> bool:
     file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
     # `staging` traces the user's functions
     return file is not None and (not serves(file) or file == staging.__file__)
-
-
-def _contains(entry: Entry, primitive: str) -> bool:
-    try:
-        return contents.contains(jax.make_jaxpr(entry.op.fn)(*entry.inputs), primitive)
-    except Exception:  # it reads values, so it cannot be traced
-        return False

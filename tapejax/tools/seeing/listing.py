@@ -100,7 +100,6 @@ class Names:
         self.variables: list[VariableLike] = []  # of other libraries, found on the way
         self._seen: set[int] = set()
         self._given: dict[int, str] = {}
-        self._stored: dict[int, str] = {}
         self._watches: dict[int, str] = {}
         self._own: dict[int, str] = {}  # of variables
         self._watched = recording.watched.keys()
@@ -126,15 +125,15 @@ class Names:
                     for array in (*held, *arrays.values()):
                         self._names.setdefault(id(array), called)
         self._count = 0
-        self._results: set[int] = set()
+        self._results: dict[int, str | None] = {}  # what entries made, and the name under which it was stored
         stored = _stored(recording.entries)
         often = Counter([*stored.values(), *self._names.values()])
         for position, entry in enumerate(recording.entries):
+            own = stored.get(position)
             for j, x in enumerate(entry.outputs):
-                self._results.add(id(x))
+                self._results[id(x)] = own
                 name = f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}"
-                if (own := stored.get(position)) is not None:
-                    self._stored[id(x)] = own
+                if own is not None:
                     name = own if often[own] == 1 else f"{own}_{position}"
                 self._given.setdefault(id(x), name)
         self._name_watched(recording)
@@ -145,7 +144,7 @@ class Names:
 
     def _name_watched(self, recording: Recording) -> None:
         """A value without other references is named as in ``tape.watch(x)``."""
-        taken = {*self._names.values(), *self._stored.values()}
+        taken = {*self._names.values(), *filter(None, self._results.values())}
         for mark in recording.marks:
             if mark.kind != "watch" or id(mark.about) in self._names or id(mark.about) in self._given:
                 continue
@@ -174,8 +173,8 @@ class Names:
     def only(self, values: Sequence[Value]) -> dict[int, str]:
         """What the user's code calls these values, by id."""
         own = {key: name for key, name in self._own.items() if "[" in self._names.get(key, "[")}
-        names = {**self._stored, **self._watches, **self._names, **own}
-        return {id(x): names[id(x)] for x in values if id(x) in names}
+        names = {**self._results, **self._watches, **self._names, **own}
+        return {id(x): name for x in values if (name := names.get(id(x)))}
 
     def unnamed(self, values: Sequence[Value]) -> dict[int, str]:
         """What the tape calls those of these values that it did not compute, by id."""
@@ -191,7 +190,7 @@ class Names:
 
     def stored(self, x: Value) -> str | None:
         """The name under which the user's code stored `x` when it was computed."""
-        return self._stored.get(id(x))
+        return self._results.get(id(x))
 
     def of(self, x: Value) -> str:
         """What `x` is called in the table; a number is called by its value."""
@@ -467,28 +466,24 @@ class Loop(NamedTuple):
         return Hidden(f"×{self.rounds}", text, range(self.stop - self.period, self.stop), loop=True)
 
 
-def _loops(entries: Sequence[Entry], active: set[int]) -> Iterator[Loop]:
-    """The longest loops: the same instructions of the user's, over and over, with results of the same types."""
-    types = (tuple(map(type_of, entry.outputs)) for entry in entries)
-    pairs = enumerate(zip(entries, types, strict=True))
-    return loops([(name_of(entry), entry.where, kinds, i in active) for i, (entry, kinds) in pairs])
-
-
-def loops(keys: Sequence[Hashable]) -> Iterator[Loop]:
-    """The longest repetitions among `keys`, if they hide enough of them."""
+def folded(keys: Sequence[Hashable]) -> list[int | Loop]:
+    """The positions in `keys`, with a `Loop` for the rounds after the first where that hides enough of them."""
     later: dict[Hashable, list[int]] = {}  # where each comes again
     for position, key in enumerate(keys):
         later.setdefault(key, []).append(position)
+    parts: list[int | Loop] = []
     start = 0
     while start < len(keys):
         again = later[keys[start]]
         next_ones = again[bisect.bisect(again, start) :][:PERIODS]
         best = max((_rounds(keys, start, stop - start) for stop in next_ones), default=None, key=lambda loop: loop.stop)
         if best is not None and best.stop - start - best.period >= HIDDEN and best.rounds > 2:
-            yield best
+            parts += [*range(start, start + best.period), best]
             start = best.stop
         else:
+            parts.append(start)
             start += 1
+    return parts
 
 
 def _rounds(keys: Sequence[Hashable], first: int, period: int) -> Loop:
@@ -512,12 +507,12 @@ class Table:
 
     def parts(self) -> list[int | Hidden]:
         """What is shown of it: rows by their position, and what is hidden between them."""
-        parts: list[int | Hidden] = []
-        at = 0
-        for loop in _loops(self._entries, self._active) if len(self) > UNFOLDED else ():
-            parts += [*range(at, loop.first + loop.period), loop.hidden()]
-            at = loop.stop
-        parts += range(at, len(self))
+        parts: list[int | Hidden] = list(range(len(self)))
+        if len(self) > UNFOLDED:
+            types = [tuple(map(type_of, entry.outputs)) for entry in self._entries]
+            lines = [(name_of(entry), entry.where, i in self._active) for i, entry in enumerate(self._entries)]
+            found = folded(list(zip(lines, types, strict=True)))
+            parts = [part.hidden() if isinstance(part, Loop) else part for part in found]
         if len(parts) <= ROWS:
             return parts
         start, stop = (part if isinstance(part, int) else part.positions[0] for part in (parts[FIRST], parts[-LAST]))

@@ -55,7 +55,6 @@ class Pass(NamedTuple):
 
     entry: Entry
     step: Step
-    inputs: Sequence[Value]
     i: int
     cotangents: Mapping[int, Array]  # by the position of the output
     part: Array
@@ -65,20 +64,21 @@ class Pass(NamedTuple):
     def run(self, derivative: Callable[..., Op], x: Array) -> Array:
         """The pullback of one cotangent, or the pushforward of one tangent."""
         op = derivative(self.step.op, (self.i,), tuple(self.cotangents), self.step.perturbed)
-        return self.step.op.run_derivative(op, (*self.inputs, x))[0]
+        return self.step.op.run_derivative(op, (*self.entry.inputs, x))[0]
 
 
 def local(at: Pass) -> Local:
     """The local derivative with respect to an input."""
-    x = at.inputs[at.i]
+    x = at.entry.inputs[at.i]
     outputs = [at.entry.outputs[j] for j in at.cotangents]
     shapes = f"{sum(z.size for z in outputs)}×{x.size}"
     if isinstance(at.step.op, PullbackOp):
         return Local(back="the operation's own gradient function", shapes=shapes)
-    numbers = not any(map(unreadable, (*at.inputs, *outputs, at.part)))
+    numbers = not any(map(unreadable, (*at.entry.inputs, *outputs, at.part)))
     if not numbers or len(outputs) > 1 or jnp.iscomplexobj(x) or jnp.iscomplexobj(outputs[0]):
         return Local(shapes=shapes)
-    return _of_table(at, x, *outputs) or _of_jacobian(at, x, *outputs) or Local(shapes=shapes)
+    with np.errstate(all="ignore"):
+        return _of_table(at, x, *outputs) or _of_jacobian(at, x, *outputs) or Local(shapes=shapes)
 
 
 def _of_table(at: Pass, x: Array, z: Array) -> Local | None:
@@ -118,7 +118,7 @@ def _of_jacobian(at: Pass, x: Array, z: Array) -> Local | None:
 
 
 def _environment(at: Pass, z: Array) -> dict[str, Any]:
-    values = {name: _numbers(x) for name, x in zip("xyw", at.inputs, strict=False) if not is_key(x)}
+    values = {name: _numbers(x) for name, x in zip("xyw", at.entry.inputs, strict=False) if not is_key(x)}
     return values | {"z": _numbers(z), "n": _exponent(at)}
 
 
@@ -138,8 +138,7 @@ def _numbers(x: Value) -> np.ndarray:
 
 def _evaluated(rule: str, values: Mapping[str, Any]) -> Any:
     try:
-        with np.errstate(all="ignore"):
-            return eval(rule, {"__builtins__": {}}, {**_FUNCTIONS, **values})  # one of the rules above
+        return eval(rule, {"__builtins__": {}}, {**_FUNCTIONS, **values})  # one of the rules above
     except (NameError, TypeError, ValueError, AttributeError):  # another operation has that name, or fewer inputs
         return None
 
@@ -166,23 +165,21 @@ def _agree(numbers: Any, right: Array, like: Array) -> bool:
 
 def _written(rule: str, at: Pass) -> str:
     """A rule with the names of the values, and with numbers in the place of scalars."""
-    values = dict(zip("xyw", at.inputs, strict=False)) | dict(zip("z", at.entry.outputs, strict=False))
+    values = dict(zip("xyw", at.entry.inputs, strict=False)) | dict(zip("z", at.entry.outputs, strict=False))
     if rule in ("1", "-1") or rule in values and not np.ndim(values[rule]):
         return ""  # its value says the same
-    n = _exponent(at)
-    rule = rule.replace("(n - 1)", f"{(n or 0) - 1:g}")
+    n = _exponent(at) or 0.0
+    rule = rule.replace("(n - 1)", f"{n - 1:g}")
 
     def said(match: re.Match[str]) -> str:
-        name = match[0]
+        derivative, name = match.groups()
         if name == "n":
-            return f"{n or 0:g}"
-        if name == "dz":
-            return f"∂{at.of}/∂{_called(at.entry.outputs[0], at.names)}"
-        if name in ("dx", "dy"):
-            return f"∂{_called(values[name[1:]], at.names)}/∂v"
-        return _called(values[name], at.names)
+            return f"{n:g}"
+        called = _called(values[name], at.names)
+        over = f"∂{at.of}/∂{called}" if name == "z" else f"∂{called}/∂v"
+        return over if derivative else called
 
-    rule = re.sub(r"\b(d?[xyz]|w|n)\b", said, rule).replace(".mT", "ᵀ").replace(" @ ", " · ").replace(" * ", " · ")
+    rule = re.sub(r"\b(d?)([xyzwn])\b", said, rule).replace(".mT", "ᵀ").replace(" @ ", " · ").replace(" * ", " · ")
     return rule.replace("**1", "").replace("**2", "²").replace("**3", "³").replace("**", "^")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import html
 import sys
 import types
@@ -150,18 +151,13 @@ def _closed_over(functions: Sequence[Callable]) -> list[Any]:
         x = waiting.pop()
         if isinstance(x, (jax.Array, Tensor)):
             arrays.append(x)
-        elif id(x) not in seen:
+        elif id(x) not in seen and isinstance(x, _CONTAINERS):
             seen.add(id(x))
-            waiting += _parts(x)
+            waiting += gc.get_referents(x.__closure__ if isinstance(x, types.FunctionType) else x)
     return arrays
 
 
-def _parts(x: object) -> list[Any]:
-    if isinstance(x, types.FunctionType):
-        return [cell.cell_contents for cell in x.__closure__ or () if cell != types.CellType()]
-    if isinstance(x, functools.partial):
-        return [x.func, *x.args, *x.keywords.values()]
-    return list(x.values() if isinstance(x, dict) else x) if isinstance(x, (tuple, list, dict)) else []
+_CONTAINERS = (types.FunctionType, types.CellType, functools.partial, tuple, list, dict)
 
 
 def _references(held: Mapping[int, object]) -> dict[int, int]:

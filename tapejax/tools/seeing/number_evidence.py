@@ -18,7 +18,7 @@ from ...tf.values.shown import is_elsewhere, number_text, value_text
 from .graph_evidence import BREAKS, Graph
 from .listing import Names, name_of
 from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason
-from .steps import Backward, check_numerics, is_nonzero
+from .steps import Backward, check_numerics, is_nonzero, wide
 
 
 class GradientNumbers:
@@ -62,20 +62,16 @@ class GradientNumbers:
     def not_finite(self, position: int) -> tuple[Reason, Entry] | None:
         """If the gradient with respect to a source has nan or infinite elements: the operation at which they begin."""
         gradient = self.gradients[position]
-        if gradient is None or np.isfinite(_wide(gradient)).all():
+        if gradient is None or np.isfinite(wide(gradient)).all():
             return None
         try:
             check_numerics(self._walk)
         except NonFiniteError as error:
             said, in_derivative, cure = str(error).partition(". Its derivative")
-            values = {"value": "nan" if np.isnan(_wide(gradient)).any() else "infinite", "said": said, "cure": cure}
+            values = {"value": "nan" if np.isnan(wide(gradient)).any() else "infinite", "said": said, "cure": cure}
             case = "not finite" if in_derivative else "not finite: forward"
             return reason(case, at(error.entry), **values), error.entry
         return None
-
-
-def _wide(x: np.ndarray) -> np.ndarray:
-    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)  # NumPy's functions do not take every dtype
 
 
 def _flat_kind(entry: Entry) -> str:

@@ -46,7 +46,7 @@ from .tables import sections
 
 # How deep the rules of functions that rules call are written: each takes as long as all before it.
 MOST_RULES = 1
-RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "scan", "while_loop", "while_rows", "flat", "scaled"}
+RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "while_rows", "flat", "scaled"}
 
 
 def written(x: Value) -> str | None:
@@ -80,6 +80,10 @@ class Taken:
 
 # functions that printed code may call; the products of `scaled` are as in `jaxprs.poles`
 _PRELUDE = {name: text.strip() for name, text in sections(Path(__file__).with_name("prelude.txt")).items()}
+
+
+# by a Python number, or one of no dtype of its own
+_NOTHING = re.compile(r"arg0 [*/] 1(\.0)?$")
 
 
 class Code:
@@ -134,6 +138,8 @@ class Code:
                 spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
             self._operations[key] = closed, spelled
         closed, spelled = self._operations[key]
+        if spelled is not None and _NOTHING.match(spelled) and list(closed.out_avals) == [types[0]]:
+            return args[0]
         if spelled is not None:
             return re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled)
         jaxpr = contents.open_jaxpr(closed)
@@ -174,6 +180,32 @@ class Code:
         if key not in self._helper_of:
             text = self._function(closed, "f")
             if (text, wish) not in self._helper_of:  # of other shapes it may be the same
+                name = self._helper_of[text, wish] = self.scope.new(wish)
+                self.helpers.append(text.replace("def f(", f"def {name}(", 1))
+            self._helper_of[key] = self._helper_of[text, wish]
+        return self._helper_of[key]
+
+    def loop(
+        self, closed: JaxProgram, wish: str, consts: int, groups: Sequence[tuple[str, int]], cuts: Sequence[int]
+    ) -> str:
+        """The name of a function, defined above, that does a round of a loop: of some constants and of `groups` of values.
+
+        Several values are a tuple. The results are one group, or two, if there is a cut.
+        """
+        key = canonical.key(closed), wish, consts, *groups
+        if key not in self._helper_of:
+            given, body, results = self.parts(closed)
+            names, unpacking, start = given[:consts], list[str](), consts
+            taken = {*re.findall(r"\w+", " ".join([*given, *body, *results]))}
+            for name, count in groups:
+                several = unused(name, taken)
+                names.append(given[start] if count == 1 else several)
+                unpacking += [f"{', '.join(given[start : start + count])} = {several}"] if count > 1 else []
+                start += count
+            parts = [_group(results[i:j]) for i, j in itertools.pairwise([0, *cuts, len(results)])]
+            lines = [*unpacking, *body, f"return {', '.join(parts)}"]
+            text = _definition("f", names, lines)
+            if (text, wish) not in self._helper_of:
                 name = self._helper_of[text, wish] = self.scope.new(wish)
                 self.helpers.append(text.replace("def f(", f"def {name}(", 1))
             self._helper_of[key] = self._helper_of[text, wish]
@@ -229,9 +261,7 @@ class Code:
             text = self.equation(eqn, [self._atom(v, known) for v in eqn.invars])
             outs = [scopes.new_key() if v in given else None for v in eqn.outvars]
             known.update({v: out for v, out in zip(eqn.outvars, outs, strict=True) if out is not None})
-            statements.append(
-                scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), "({},)" * text.startswith("(*"))
-            )
+            statements.append(scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), pattern_of(text)))
         result = layout.parsed(_one_or_tuple([self._atom(v, known, result=True) for v in jaxpr.outvars]))
         function = scopes.Function(parameters, statements, result)
         scopes.inline(function, names)
@@ -316,13 +346,33 @@ def _definition(name: str, parameters: Sequence[str], body: Sequence[str]) -> st
 # ---- functions whose derivative is their own, and control flow ------------------------------------------------------
 
 
-def _first_of(eqn: Equation, text: str) -> str:
-    """The result of an equation that has one, where `text` is a list of them."""
-    return f"{text}[0]" if len(eqn.outvars) == 1 else text
+class Shaped(str):
+    """An expression for results in another structure than one tuple of them: `pattern` takes it apart, ``({}, {}), {}``."""
+
+    pattern = ""
 
 
-def _lists(args: Sequence[str], a: int, b: int) -> str:
-    return ", ".join(f"[{', '.join(group)}]" for group in (args[:a], args[a:b], args[b:]))
+def pattern_of(text: str) -> str:
+    """How the results of an expression are taken apart."""
+    return text.pattern if isinstance(text, Shaped) else ""
+
+
+def _shaped(text: str, groups: Sequence[int]) -> str:
+    """An expression for several groups of so many results: each one alone is it itself, several a tuple."""
+    if sum(groups) == 1:
+        return text if len(groups) == 1 else f"{text}[{list(groups).index(1)}]"
+    found = Shaped(text)
+    parts = ["_" if n == 0 else "{}" if n == 1 else "(" + ", ".join(["{}"] * n) + ")" for n in groups]
+    found.pattern = ", ".join(parts) if len(groups) > 1 else ""
+    return found
+
+
+def _group(texts: Sequence[str]) -> str:
+    return "None" if not texts else _one_or_tuple(texts)
+
+
+def _bound(function: str, consts: Sequence[str]) -> str:
+    return f"jax.tree_util.Partial({', '.join([function, *consts])})" if consts else function
 
 
 def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
@@ -334,18 +384,26 @@ def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
 def _scan(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
     consts, carry = contents.scan_counts(p)
-    body = code.helper(p["jaxpr"], "body")
-    lists = _lists(args, consts, consts + carry)
-    options = ", ".join(f"{key}={p[key]!r}" for key in ("length", "reverse", "unroll"))
-    return _first_of(eqn, f"{code.needs('scan')}({body}, {lists}, {options})")
+    body = code.loop(p["jaxpr"], "step", consts, [("carry", carry), ("x", len(args) - consts - carry)], [carry])
+    texts = [_bound(body, args[:consts]), _group(args[consts : consts + carry]), _group(args[consts + carry :])]
+    plain = {"length": p["length"] if texts[2] != "None" else None, "reverse": False, "unroll": 1}
+    texts += [f"{key}={p[key]!r}" for key, value in plain.items() if p[key] != value]
+    return _shaped(f"jax.lax.scan({', '.join(texts)})", [carry, len(eqn.outvars) - carry])
 
 
 def _while(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
-    test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
-    lists = _lists(args, p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"])
-    loop = "while_rows" if p["cond_jaxpr"].out_avals[0].shape else "while_loop"  # by `vmap` of what is tested
-    return _first_of(eqn, f"{code.needs(loop)}({test}, {body}, {lists})")
+    start, stop = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    if p["cond_jaxpr"].out_avals[0].shape:  # by `vmap` of what is tested
+        test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
+        lists = ", ".join(f"[{', '.join(group)}]" for group in (args[:start], args[start:stop], args[stop:]))
+        text = f"{code.needs('while_rows')}({test}, {body}, {lists})"
+        return f"{text}[0]" if len(eqn.outvars) == 1 else text
+    count = len(args) - stop
+    test = code.loop(p["cond_jaxpr"], "test", start, [("carry", count)], [])
+    body = code.loop(p["body_jaxpr"], "body", stop - start, [("carry", count)], [])
+    texts = [_bound(test, args[:start]), _bound(body, args[start:stop]), _group(args[stop:])]
+    return _shaped(f"jax.lax.while_loop({', '.join(texts)})", [len(eqn.outvars)])
 
 
 def _cond(code: Code, eqn: Equation, args: Sequence[str]) -> str:
@@ -359,6 +417,11 @@ def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
     if eqn.params["policy"] is not None:
         return None
     return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')})({', '.join(args)})"
+
+
+def _of_key(text: str) -> Callable[[Code, Equation, Sequence[str]], str | None]:
+    """A draw, or another key: of one key."""
+    return lambda _, eqn, args: None if eqn.invars[0].aval.ndim else text.format(*args, **eqn.params)
 
 
 # the programs of a rule, and what writes the code of a function with it, of its name and its definition
@@ -538,6 +601,9 @@ _STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = 
     "custom_vjp_call": _with_rule(_custom_vjp),
     # to where its argument is: code that is pasted elsewhere has other devices
     "device_put": lambda _, eqn, args: f"jax.device_put({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})",
+    "random_seed": _of_key("jax.random.key({0}, impl={impl.name!r})"),
+    "random_fold_in": _of_key("jax.random.fold_in({0}, {1})"),
+    "random_bits": _of_key("jax.random.bits({0}, {shape}, jnp.uint{bit_width})"),
     "random_unwrap": lambda _, eqn, args: f"jax.random.key_data({args[0]})",
     "random_wrap": lambda _, eqn, args: f"jax.random.wrap_key_data({args[0]}, impl={eqn.params['impl'].name!r})",
 }

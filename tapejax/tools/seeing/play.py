@@ -32,7 +32,7 @@ from .inside import Rounds, opened
 from .listing import Names, name_of, options
 from .local import Local, Pass, local
 from .split import listed
-from .steps import Backward
+from .steps import Backward, wide
 from .tables import cut
 
 # In pixels, as play.css has them: a character of a label and of a value, what is left and right of them, a line of text.
@@ -49,8 +49,6 @@ INPUTS, LEAVING = 60, 6
 NUMBERS, BLOCKS = 8, 12
 # So deep operations are opened.
 DEPTH = 2
-# So many lines between two with an operation are shown.
-BETWEEN = 2
 
 Json: TypeAlias = dict[str, Any]  # an object that the page reads
 
@@ -279,8 +277,7 @@ class _Page:
     def why(self, position: int, step: Step, i: int, part: Array) -> Json:
         """How a cotangent becomes what is added at an input."""
         entry, cotangents = self.entries[position], self.came[position]
-        inputs = [self.walk.values[slot] for slot in step.ins]
-        derivative = local(Pass(entry, step, inputs, i, cotangents, part, self.walk.names, self.walk.of))
+        derivative = local(Pass(entry, step, i, cotangents, part, self.walk.names, self.walk.of))
         self.locals[position, i] = derivative
         return self.factor(derivative, derivative.back, next(iter(cotangents.values())), part.shape)
 
@@ -288,14 +285,8 @@ class _Page:
         """How a cotangent or tangent, `by`, becomes another of a `shape`: with which factor, or else by which rule."""
         value = derivative.value
         said = {"rule": derivative.rule or rule, "value": self.value(value), "shapes": derivative.shapes}
-        if value is None:
-            return said
-        return {
-            **said,
-            "by": self.value(by),
-            "matrix": derivative.matrix,
-            "sum": not derivative.matrix and value.shape != shape,
-        }
+        summed = value is not None and not derivative.matrix and value.shape != shape
+        return said if value is None else {**said, "by": self.value(by), "matrix": derivative.matrix, "sum": summed}
 
     def split(self) -> list[Json] | None:
         """JAX's programs beside the tape; the rows of an equation have the node of the operation that it belongs to."""
@@ -453,7 +444,7 @@ def _shown(x: Array) -> Json:
 
 def _largest_of_blocks(grid: np.ndarray) -> np.ndarray:
     """A large matrix as a small one: of each block the element that is furthest from zero, or one that is not finite."""
-    grid = grid.astype(np.complex64 if grid.dtype.kind == "c" else np.float64)
+    grid = wide(grid)
     for axis in (0, 1):
         blocks = np.array_split(grid, min(grid.shape[axis], BLOCKS), axis)
         furthest = [np.abs(block).argmax(axis, keepdims=True) for block in blocks]
@@ -466,33 +457,28 @@ def _largest(x: Array) -> float:
     """The largest finite absolute value; 0 of integers, which may be labels or seeds."""
     if unreadable(x) or is_deleted(x) or not jax.numpy.issubdtype(x.dtype, np.inexact):
         return 0.0
-    sizes = np.abs(np.asarray(x).astype(np.complex128 if jax.numpy.iscomplexobj(x) else np.float64))
+    sizes = np.abs(wide(x))
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int], int]]:
     """The lines of the user's code and what is around them, by file; and the row of each line in that."""
-    files: dict[str, dict[int, Line]] = {}
+    files: dict[str, set[int]] = {}
     for line in lines:
         if line is not None:
-            files.setdefault(line.file, {})[line.number] = line
+            files.setdefault(line.file, set()).add(line.number)
     rows: list[Json] = []
     row_of = {}
-    for file, lines_of_file in files.items():
-        rows.append({"file": str(lines_of_file[min(lines_of_file)]).rpartition(":")[0]})
-        texts: dict[int, str] = {}
-        before = -BETWEEN
-        for number in sorted(lines_of_file):
-            start = before + 1 if number - before <= BETWEEN + 1 else max(number - 1, 1)
-            texts |= {n: linecache.getline(file, n).rstrip() for n in range(start, number + 1)}
-            before = number
-        indent = min((len(text) - len(text.lstrip()) for text in texts.values() if text), default=0)
-        before = min(texts) - 1
-        for number, text in texts.items():
+    for file, own in files.items():
+        rows.append({"file": str(Line(file, 0, "", "")).rpartition(":")[0]})
+        near = range(max(min(own) - 1, 1), max(own) + 1)  # also the line above, and no gap of less than three lines
+        numbers = [n for n in near if own & {n, n + 1} or own >= {n - 1, n + 2}]
+        texts = [linecache.getline(file, n).rstrip() for n in numbers]
+        indent = min((len(text) - len(text.lstrip()) for text in texts if text), default=0)
+        for before, number, text in zip([numbers[0] - 1, *numbers], numbers, texts, strict=False):
             if number != before + 1:
                 rows.append({"gap": True})
-            if number in lines_of_file:
+            if number in own:
                 row_of[file, number] = len(rows)
             rows.append({"number": number, "text": text[indent:]})
-            before = number
     return rows, row_of

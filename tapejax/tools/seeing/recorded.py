@@ -23,12 +23,13 @@ from ...jaxprs.types import Positions, Value
 from ...places import NAMED, Place, is_jaxs, line_of, serves
 from ...tape.operation import Op
 from ...tape.query import Query, Source
-from ...tape.recording import Entry, Recording
+from ...tape.recording import Entry, Recording, next_number
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from . import again, layout, scopes
 from .layout import names_in
-from .listing import bytecode
+from .listing import bytecode, unused
+from .operations import pattern_of
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
 
@@ -55,9 +56,6 @@ class Line(NamedTuple):
     calls: tuple[Running, ...] = ()
 
 
-_numbers = itertools.count()
-
-
 def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
     """The calls that each entry was run in: of the block that records, and of functions that are printed."""
     before: tuple[Place, ...] = ()
@@ -67,7 +65,7 @@ def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
         places = entry.calls or ((entry.where,) if entry.where else ())
         again = i > 0 and entries[i - 1].op == entry.op
         calls = calls[: _shared(before, places, again)]
-        calls += [next(_numbers) for _ in places[len(calls) :]]
+        calls += [next_number() for _ in places[len(calls) :]]
         running = [Running(*place, call, place[1]) for place, call in zip(places, calls, strict=True)]
         for j, each in enumerate(running[1:]):
             if each.code.co_name.endswith("comp>") or each.code.co_name == "<genexpr>":
@@ -120,6 +118,9 @@ def is_named(code: CodeType) -> bool:
     return code.co_name in NAMED and is_jaxs(code.co_filename)
 
 
+# So many values of a flat tree are handed over one by one.
+FEW = 3
+_NUMBER = re.compile(r"_\d+$")
 # where the name of a class says less
 _CALLED = {
     "functional": "model",
@@ -236,7 +237,9 @@ class Within(Scope):
         return self.parent.part(path, arrays) if outside else super().part(path, arrays)
 
 
-_FILLED = re.compile(r"jnp\.(zeros|ones|full)\(.{,40}$")
+_MAKERS = "zeros ones full broadcast_to bernoulli uniform normal truncated_normal".split()
+_UNIFORM = re.compile(r"jnp\.(zeros|ones|full)\(")
+_FILLED = re.compile(r"jnp\.(zeros|ones|full|array|arange)\(.{,40}$")  # a short one
 _NO_VALUES = ("self", "cls", "training")
 
 
@@ -268,6 +271,7 @@ class Writer:
         self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
         self._known: dict[tuple[CodeType, str], Key] = {}
         self.paths: dict[int, Path] = {}
+        self.nested: set[str] = set()  # the trees that have trees in them, or are parameters
         self.called: Mapping[int, str] = {}
         self.operands: dict[int, dict[int, str]] = {}  # by call: the names of values in it
 
@@ -340,7 +344,10 @@ class Writer:
                 origin = line_of((here.code, here.place))
                 for statement in found[before:]:
                     statement.origins = (origin,) if origin else ()
-            last = call or later is None or part[-1].calls != later.calls or part[-1].op == later.op
+            # what comes later by the same instruction is what it gives, unless that runs again
+            after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
+            again = after and call == (len(after.calls) > depth + 1) and (call or part[-1].op == after.op)
+            last = not after or again
             if here is not None and last and len(wanted) == 1 and user:
                 name = bytecode(here.code).stores.get(here.instruction)
                 if name is not None:
@@ -362,7 +369,9 @@ class Writer:
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""
-        if not active and (filled := self._filled(x)) is not None and not scope.varying_around(x):
+        filled = None if active or scope.varying_around(x) else self._filled(x)
+        # at the top others than these have names, in functions that are called they would be parameters
+        if filled is not None and (scope.parent is not None or _UNIFORM.match(filled)):
             text = new_key()
             self.names.meanings[text] = layout.parsed(filled)
             return text
@@ -393,14 +402,15 @@ class Writer:
         )  # the results of a function with a gradient of the user's, which is called
         args = ["None"] * count
         args += [self.argument(x, i in line.active_ins, scope) for i, x in enumerate(line.inputs) if i >= count]
-        return [Statement([*outs], layout.parsed(self.operation(line, args)))]
+        text = self.operation(line, args)
+        return [Statement([*outs], layout.parsed(text), pattern=pattern_of(text))]
 
     def _as_one(self, name: str, lines: Sequence[Line], wanted: Sequence[Value]) -> Line:
         """A call of a function of JAX's as one operation."""
         made = {id(x) for line in lines for x in line.outputs}
         active = {id(line.inputs[i]) for line in lines for i in line.active_ins}
         inputs = {id(x): x for line in lines for x in line.inputs if isinstance(x, jax.Array) and id(x) not in made}
-        alike = (key for key, x in inputs.items() if key not in active and self._filled(x) is not None)
+        alike = (key for key, x in inputs.items() if key not in active and _UNIFORM.match(self._filled(x) or ""))
         filled = {key: np.asarray(inputs[key]) for key in alike}
         inputs = {key: x for key, x in inputs.items() if key not in filled}
 
@@ -449,20 +459,30 @@ class Writer:
         first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Function([], statements, result)))])}
         given.sort(key=lambda each: first.get(each[0], len(first)))
         parameters = self._ordered(code, lines, depth, given)
+        for key, _, _ in parameters:
+            self.names.guesses.pop(key, None)
         handed |= {key: self.argument(x, active, scope) for key, x, active in parameters}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
         function = Function([*handed], statements, result, _name_in(lines[-1].calls[depth - 1], code), head=head)
+        if not user:
+            shapes = _Shapes({x.shape: key for key, x, _ in reversed(parameters) if jnp.ndim(x) > 1})
+            for s in statements:
+                if s.expression is not None:
+                    filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
+                    s.expression = shapes.visit(layout.replaced(s.expression, filled))
         scopes.inline(function, self.names)
         expression = self._applied(code, function, handed)
         return [Statement([scope.key(x) for x in wanted], expression)]
 
     def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str]) -> ast.expr:
-        """A call of the printed function that `function` is; or of the one that it calls, if it does no more than that."""
-        if (call := function.forwarded()) is not None and not self.definitions.keys().isdisjoint(names_in(call.func)):
-            for key in set(names_in(call.func)) & self.definitions.keys():
+        """A call of the printed function that `function` is; or what it does, if that is a call or one operation."""
+        called = function.forwarded()
+        known = set() if called is None else set(names_in(called.func)) & self.definitions.keys()
+        if known or serves(code.co_filename) and function.is_short():
+            for key in known:
                 if self.names.wishes[key] == "model":
                     self.names.wishes[key] = function.wish
-            plain = layout.replaced(call, self.names.meanings)
+            plain = layout.replaced(function.result if called is None else called, self.names.meanings)
             return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
         numbers: dict[str, str] = {}
 
@@ -519,7 +539,21 @@ class Writer:
         for key, x, active in given:
             if id(x) in self.paths and (active or inner.varying_around(x)):
                 found.setdefault(self.paths[id(x)][0], []).append((key, x))
+        flat = {
+            tree for tree, xs in found.items() if len(xs) <= FEW and all(len(self.paths[id(x)]) == 2 for _, x in xs)
+        }
+        found = {tree: xs for tree, xs in found.items() if tree not in flat - self.nested}
         return {tree: xs for tree, xs in found.items() if len(xs) > 1 and inner.has_tree([x for _, x in xs])}
+
+    def _in_order(
+        self, given: Sequence[tuple[Key, Value, bool]], wishes: Mapping[Key, str | None]
+    ) -> list[tuple[Key, Value, bool]]:
+        """`given`, those without names that were computed in the order in which they were, as arguments of a call are."""
+        where = [i for i, (key, x, _) in enumerate(given) if wishes[key] is None and id(x) in self._made]
+        ordered = list(given)
+        for i, j in zip(where, sorted(where, key=lambda i: self._made[id(given[i][1])]), strict=True):
+            ordered[i] = given[j]
+        return ordered
 
     def _ordered(
         self, code: CodeType, lines: Sequence[Line], depth: int, given: Sequence[tuple[Key, Value, bool]]
@@ -536,9 +570,14 @@ class Writer:
         for key, x, _ in given:
             path = self.paths.get(id(x))
             name, called = operands.get(id(x)), self.called.get(id(x), "").split(".")[-1]
-            wish = str(path[-1]) if path else name if name in arguments else called or name
+            wish: str | None
+            if path:
+                wish = unused(_NUMBER.sub("", str(path[-1])), {w for w in wishes.values() if w is not None})
+            else:  # a library's function has names of its own
+                wish = name if name in arguments else None if serves(code.co_filename) else called or name
             wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
         left = iter([name for name in arguments if name not in wishes.values()])
+        given = self._in_order(given, wishes)
         for key, x, active in given:
             if wishes[key] is None and (active or not self._is_made_in(x, lines[-1], depth)):
                 wishes[key] = next(left, None)
@@ -552,6 +591,21 @@ class Writer:
             known |= {i: name for i, name in told.items() if name is not None and name != "self"}
         order = {name: i for i, name in enumerate(arguments)}
         return sorted(given, key=lambda each: order.get(self.names.wishes[each[0]], len(order)))
+
+
+class _Shapes(ast.NodeTransformer):
+    """Writes the shape of a parameter where an array of that shape is made: so it is in a library, for any batch."""
+
+    def __init__(self, keys: Mapping[tuple[int, ...], Key]):
+        self.keys = keys
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _MAKERS:
+            for i, arg in enumerate(node.args):
+                if isinstance(arg, ast.Tuple) and (key := self.keys.get(ast.literal_eval(arg))) is not None:
+                    node.args[i] = ast.Attribute(ast.Name(key, ast.Load()), "shape", ast.Load())
+        return node
 
 
 def item(root: str, path: Path) -> ast.expr:

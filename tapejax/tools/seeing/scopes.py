@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ...places import Line
+from ...tape.recording import next_number
 from . import layout
 from .layout import INDENT, WIDTH, names_in
 from .listing import unused
 
 Key: TypeAlias = str
 _MARK = "ж"
-_numbers = itertools.count()
 
 
 def new_key() -> Key:
-    return f"{_MARK}{next(_numbers)}"
+    return f"{_MARK}{next_number()}"
 
 
 def is_key(name: str) -> bool:
@@ -116,6 +117,18 @@ class Function:
             case ast.Call(func=ast.Name(), args=args, keywords=[]) if all(isinstance(arg, ast.Name) for arg in args):
                 return result
         return None
+
+    def is_short(self) -> bool:
+        """Whether all there is is one operation of parameters."""
+        match self.result:
+            case ast.Call(func=ast.Attribute(), args=parts):
+                pass
+            case ast.BinOp(left=left, right=right):
+                parts = [left, right]
+            case _:
+                return False
+        used = [part.id for part in parts if isinstance(part, ast.Name)]
+        return not self.statements and len(used) == len(parts) == len(set(used)) and set(used) == set(self.parameters)
 
     def as_expression(self) -> ast.expr:
         """A function without statements: what it calls, if it hands its parameters on, else a lambda."""
@@ -330,7 +343,7 @@ def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], 
         return
     assert s.expression is not None
     outs = ["_" if out is None else names.given[out] for out in s.outs]
-    head = s.pattern.format(*outs) if s.pattern else ", ".join(outs)
+    head = re.sub(r"\((_, )*_,?\)", "_", s.pattern.format(*outs)) if s.pattern else ", ".join(outs)
     expression = layout.replaced(s.expression, found)
     text = layout.statement(f"{head} = " if outs else "", expression, indent)
     if len(text[0]) > WIDTH and len(outs) > 1 and not s.pattern:

@@ -26,7 +26,7 @@ from ...tf.values import nest
 from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
-from . import derivatives, layout, parameters, recorded, scopes
+from . import derivatives, layout, parameters, recorded, scopes, trees
 from .listing import identifier
 from .operations import RESERVED, Code, Taken, written
 from .parameters import Parameter
@@ -303,13 +303,14 @@ class Module:
         self.scope.taken |= {each.name for each in parts.arguments}
         writer.read(parts.entries, self.flat)
         lines = writer.lines(program, values)
-        writer.called = parts.names
+        writer.called = {id(each.array): each.name for each in parts.arguments if not each.path} | parts.names
         varying = {id(values[slot]) for slot in program.sources if slot is not None}
         varying |= {id(line.outputs[j]) for line in lines for j in line.active_outs}
         scope = recorded.Scope()
         paths = parts.tree()
         writer.paths |= {id(x): path for x, path in zip(parts.held(), paths, strict=True) if path}
         writer.paths |= {id(each.array): (each.name, *each.path) for each in parts.arguments if each.path}
+        writer.nested |= {path[0] for path in writer.paths.values() if len(path) > 2 or path[0] == "params"}
         ends = []
         for slot, leaf in zip(program.targets, parts.ends.leaves, strict=True):
             x = leaf.array if slot is None else values[slot] if slot < len(values) else leaf.array
@@ -319,17 +320,24 @@ class Module:
         for i, key in scope.keys.items():
             if "[" not in parts.names.get(i, "["):  # no parts of containers
                 names.wishes.setdefault(key, identifier(parts.names[i]))
-        parameters, unpacking = self._sources(parts, scope)
+        roots, unpacking = self._sources(parts, scope)
         for key, x in scope.constants.values():
             names.meanings[key] = layout.parsed(
                 self.code.constant(x, parts.names.get(id(x)) or parts.unnamed.get(id(x)))
             )
         function = scopes.Function(
-            parameters, [*unpacking, *statements], layout.parsed(packed(parts.target, iter(ends)))
+            list(roots.values()), [*unpacking, *statements], layout.parsed(packed(parts.target, iter(ends)))
         )
         if parts.arguments:  # another shape may need another program: a mean that is a division by a number is one
             types = ", ".join(f"{each.name}: {type_of(each.array)}" for each in parts.arguments if not each.path)
             function.comment = f"# for {types}" if types else ""
+        if not self.flat:
+            leaves: dict[scopes.Key, set[recorded.Path]] = {}
+            for root, *path in filter(
+                None, [*paths, *((each.name, *each.path) for each in parts.arguments if each.path)]
+            ):
+                leaves.setdefault(roots[root], set()).add(tuple(path))
+            trees.map_leaves(function, names, leaves)
         scopes.inline(function, names, values=not self.flat)
         name = name if name == "f" else self.scope.new(name)
         writer.define(function)
@@ -337,8 +345,8 @@ class Module:
         self.main.append(scopes.lines(function, name, names))
         return name
 
-    def _sources(self, parts: Recorded, scope: recorded.Scope) -> tuple[list[str], list[scopes.Statement]]:
-        """The parameters, and statements that take them apart."""
+    def _sources(self, parts: Recorded, scope: recorded.Scope) -> tuple[dict[str, scopes.Key], list[scopes.Statement]]:
+        """The parameters by their names, and statements that take them apart."""
         names, held = self.writer.names, parts.held()
         single = leaf_of(parts.sources) is not None
         texts = [parts.parameter] if single else list(_paths(parts.sources, parts.parameter))
@@ -377,7 +385,7 @@ class Module:
                 names.meanings[key] = recorded.item(root, each.path)
         for key, path in scope.trees.items():
             names.meanings[key] = recorded.item(roots[path[0]], path[1:])
-        return list(roots.values()), statements
+        return roots, statements
 
 
 def printed(parts: Recorded, flat: bool) -> tuple[str, dict[str, Array], list[str]]:

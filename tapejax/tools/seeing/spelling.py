@@ -249,8 +249,8 @@ def _candidates(name, closed, avals, holes, eqn, form, static) -> Iterator[str]:
         yield from holes
     yield from _cuts(form, avals)
     yield from _filled(_ROWS.get(plain, ()), holes, facts)
-    if eqn is not None and plain == "dot_general":
-        yield from _einsums(eqn, holes)
+    if plain in ("einsum", "tensordot", "dot_general"):
+        yield from _einsums(list(_all_equations(contents.open_jaxpr(closed))), holes)
     wishes = plain, name, plain.removeprefix("reduce_"), _ALIASES.get(plain, plain), plain.replace("_", "")
     names = dict.fromkeys(wishes)
     for module in _MODULES:
@@ -346,7 +346,8 @@ def _all_equations(jaxpr: JaxProgram) -> Iterator[Equation]:
             yield from _all_equations(contents.open_jaxpr(inner))
 
 
-def _einsums(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
+def _labels(eqn: Equation) -> tuple[str, str, str]:
+    """A letter for each axis of the operands of a product and of its result."""
     ranks = [len(v.aval.shape) for v in eqn.invars]
     (left, right), (batch_left, batch_right) = eqn.params["dimension_numbers"]
     letters = iter("ijklmnopqrstuvw")
@@ -357,11 +358,22 @@ def _einsums(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
     b = [x or next(letters) for x in b]
     out = [a[i] for i in batch_left] + [x for i, x in enumerate(a) if i not in (*left, *batch_left)]
     out += [x for j, x in enumerate(b) if j not in (*right, *batch_right)]
-    first, second = "".join(a), "".join(b)
-    for order in itertools.permutations(out) if len(out) <= 4 else [out]:
-        yield f"jnp.einsum({f'{first},{second}->' + ''.join(order)!r}, {holes[0]}, {holes[1]})"
-        yield f"jnp.einsum({f'{second},{first}->' + ''.join(order)!r}, {holes[1]}, {holes[0]})"
-    yield f"jnp.tensordot({holes[0]}, {holes[1]}, {len(left)})"
+    return "".join(a), "".join(b), "".join(out)
+
+
+def _einsums(equations: Sequence[Equation], holes: Sequence[str]) -> Iterator[str]:
+    """A product of two operands, in one order or the other, and the transpose of its result."""
+    products = [eqn for eqn in equations if eqn.primitive.name == "dot_general"]
+    if len(products) != 1 or len(holes) != 2:
+        return
+    first, second, out = _labels(products[0])
+    for eqn in equations[equations.index(products[0]) + 1 :]:
+        if eqn.primitive.name == "transpose":
+            out = "".join(out[i] for i in eqn.params["permutation"])
+    for a, b in ((first, second), (second, first)):
+        plain = str.maketrans(dict(zip(dict.fromkeys(a + b), "ijklmnopqrstuvw", strict=False)))
+        yield f"jnp.einsum({f'{a},{b}->{out}'.translate(plain)!r}, {holes[0]}, {holes[1]})"
+    yield f"jnp.tensordot({holes[0]}, {holes[1]}, {len(products[0].params['dimension_numbers'][0][0])})"
 
 
 def _parameters(eqn: Equation) -> dict[str, str]:

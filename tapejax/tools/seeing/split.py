@@ -34,7 +34,7 @@ class Programs(NamedTuple):
 
     `forward`: the jaxpr, from the sources to the targets, the values of the operations, and the residuals. `linear`: from the
     residuals and the tangents of the sources to those of the targets and values. `transposed`: from the residuals and the
-    cotangents of the targets to those of the sources. `targets`, `values`, `residuals` are how many there are.
+    cotangents of the targets to those of the sources. `targets`, `values` are how many there are.
     """
 
     forward: JaxProgram
@@ -42,7 +42,6 @@ class Programs(NamedTuple):
     transposed: JaxProgram
     targets: int
     values: int
-    residuals: int
 
 
 def programs(walk: Backward) -> Programs | None:
@@ -77,7 +76,7 @@ def programs(walk: Backward) -> Programs | None:
         transposed = jax.make_jaxpr(back)(residuals, *ends)
     except Exception:  # whatever an operation raises that JAX cannot trace, linearize or transpose
         return None
-    return Programs(forward, linear, transposed, len(targets), len(made), len(residuals))
+    return Programs(forward, linear, transposed, len(targets), len(made))
 
 
 def listed(walk: Backward) -> list[dict[str, Any]] | None:

@@ -10,7 +10,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -80,12 +80,7 @@ class Backward:
     """
 
     def __init__(
-        self,
-        tape: GradientTape,
-        target: Nest,
-        sources: Nest,
-        output_gradients: Nest = None,
-        names: Names | None = None,
+        self, tape: GradientTape, target: Nest, sources: Nest, output_gradients: Nest = None, names: Names | None = None
     ):
         recording = tape._usable().folded()
         targets, self.structure = targets_of(target), sources_of(sources)
@@ -240,6 +235,12 @@ def is_nonzero(x: Array) -> bool:
     return bool(jnp.any(x) if is_elsewhere(x) else np.asarray(x).any())
 
 
+def wide(x: Any) -> np.ndarray:
+    """The numbers of an array in a dtype that all of NumPy's functions take: float64 or complex128."""
+    array = np.asarray(x)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
 def _of_no_symmetry(x: Array) -> Array:
     """A cotangent like `x` that nothing but a derivative of zero takes to zero."""
     return jnp.cos(1.0 + jnp.arange(x.size)).reshape(x.shape).astype(x.dtype)
@@ -275,7 +276,7 @@ _all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
 def _what(x: Array) -> str:
     if is_elsewhere(x):
         return "not finite"
-    numbers = with_errors(np.asarray(x).astype, np.complex128 if jnp.iscomplexobj(x) else np.float64, all="ignore")
+    numbers = with_errors(wide, x, all="ignore")
     bad = ~np.isfinite(numbers)
     kind = "NaN" if np.isnan(numbers[bad][0]) else "infinite"
     if not numbers.shape:

@@ -16,7 +16,7 @@ from ...tf.values.shown import ORANGE, RED, bold, faint, is_elsewhere, page, tab
 from ...tf.values.structures import leaf_of
 from ...tf.values.types import Array, Nest
 from .listing import shortened
-from .steps import Backward
+from .steps import Backward, wide
 from .tables import BAR, Rows, bar_html, bar_text, cut, in_columns, terminal_width
 
 NUMBERS = 64  # the characters of a row behind its name
@@ -37,17 +37,16 @@ class Numbers(NamedTuple):
 
     @classmethod
     def of(cls, array: Array) -> Numbers:
-        x = np.asarray(process_allgather(array, tiled=True) if is_elsewhere(array) else array)
-        wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-        finite = wide[np.isfinite(wide)]
+        x = wide(process_allgather(array, tiled=True) if is_elsewhere(array) else array)
+        finite = x[np.isfinite(x)]
         sizes = np.abs(finite)
         mean = sizes if x.dtype.kind == "c" else finite
         return cls(
             float(np.sqrt(np.sum(sizes**2))),
             float(mean.mean()) if mean.size else 0.0,
-            float(np.mean(wide == 0)) if wide.size else 0.0,
-            int(np.isnan(wide).sum()),
-            int(np.isinf(wide).sum()),
+            float(np.mean(x == 0)) if x.size else 0.0,
+            int(np.isnan(x).sum()),
+            int(np.isinf(x).sum()),
         )
 
     def cells(self) -> tuple[str, str, str, str]:

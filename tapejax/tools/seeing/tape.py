@@ -32,14 +32,14 @@ class Seen(GradientTape):
 
     def __len__(self) -> int:
         """How many operations were recorded."""
-        return 0 if (seen := _seen(self)) is None else len(seen.entries)
+        return len(_entries(self))
 
     def __iter__(self) -> Iterator[Entry]:
-        return iter([] if (seen := _seen(self)) is None else list(seen.entries))
+        return iter(_entries(self))
 
     def __getitem__(self, index: int | slice) -> Any:
         """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
-        return ([] if (seen := _seen(self)) is None else seen.entries)[index]
+        return _entries(self)[index]
 
     @in_recorded_types
     def as_function(self, target: Nest, sources: Nest, arguments: Nest = (), flat: bool = False) -> Any:
@@ -455,6 +455,10 @@ class SeenAccumulator(ForwardAccumulator):
 
 def _seen(tape: GradientTape) -> Recording | None:
     return None if tape._recording is None else tape._recording.folded()
+
+
+def _entries(tape: GradientTape) -> list[Entry]:
+    return [] if (seen := _seen(tape)) is None else list(seen.entries)
 
 
 def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:

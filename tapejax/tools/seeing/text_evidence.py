@@ -54,11 +54,8 @@ class Texts:
 
     def source(self, position: int) -> tuple[str, frozenset[str]]:
         """The expression for a source in the call of `explain`, and the names in it."""
-        written = self.here.sources(self.asked(self.here))
-        if len(written) == 1 or position >= len(written):
-            position = 0
-            written = written and [written[0]]
-        return written[position] if written else ("this source", frozenset())
+        written = self.here.sources(self.asked(self.here)) or [("this source", frozenset())]
+        return written[position if position < len(written) else 0]
 
     def bound(self, name: str) -> list[tuple[Text, Assignment]]:
         """The statements that bind `name` and may matter where `explain` is called, the last of each text first."""
@@ -177,34 +174,32 @@ class TextEvidence:
     def from_keras(self, target: Array) -> Reason | None:
         """Where a target was computed from what ``model.predict`` or ``get_weights`` gave."""
         for _, statement, binds in self._behind(target):
-            for method in KERAS_GIVES_NUMPY:
-                if statement.says(method):
-                    return reason(f"python: {method}", At(None, statement.line), binds=binds)
+            for case in KERAS_GIVES_NUMPY:
+                if statement.says(case):
+                    return reason(case, At(None, statement.line), binds=binds)
         return None
 
     def _behind(self, target: Array) -> Iterator[tuple[Text, Assignment, str]]:
         """The statements that a target was computed by, as the texts tell, each with the name that it binds."""
-
-        def below(statement: Assignment, wanted: str, line: int | None) -> bool:
-            return line is not None and statement.line.number > line
-
         for text in self.both:
             if (start := self._start(text, target)) is not None:
-                for statement, binds in self._back(text, start, set(), self.texts.asked(text), below):
-                    yield text, statement, binds
+                back = self._back(text, start, lambda s, _, line: line is not None and s.line.number > line)
+                yield from ((text, statement, binds) for statement, binds in back)
 
-    def _back(
-        self, text: Text, wanted: str, seen: set[tuple[str, int]], line: int | None, stops: Stops
-    ) -> Iterator[tuple[Assignment, str]]:
-        """The statements, on the way back from a name as it is used at `line`, up to what `stops`, each with what it binds."""
-        for statement in text.of(wanted, line):
-            number = statement.line.number
-            if (wanted, number) in seen or stops(statement, wanted, line):
-                continue
-            seen.add((wanted, number))
-            yield statement, wanted
-            for used in sorted(statement.uses):
-                yield from self._back(text, used, seen, number - (not statement.changes), stops)
+    def _back(self, text: Text, start: str, stops: Stops) -> Iterator[tuple[Assignment, str]]:
+        """The statements, on the way back from a name, up to what `stops`, each with what it binds."""
+        seen: set[tuple[str, int]] = set()
+
+        def before(wanted: str, line: int | None) -> Iterator[tuple[Assignment, str]]:
+            for statement in text.of(wanted, line):
+                number = statement.line.number
+                if (wanted, number) not in seen and not stops(statement, wanted, line):
+                    seen.add((wanted, number))
+                    yield statement, wanted
+                    for used in sorted(statement.uses):
+                        yield from before(used, number - (not statement.changes))
+
+        return before(start, self.texts.asked(text))
 
     def _exit(self, text: Text, statement: Assignment, binds: str) -> bool:
         """Whether a statement of the block makes a floating-point number of what depends on the source."""
@@ -251,51 +246,38 @@ class TextEvidence:
     def breaks(self, target: Array) -> tuple[list[Reason] | None, bool]:
         """What is broken on the way, if the statement is found in which the path leaves the tape; and whether the text could
         be followed back from the target's name."""
-        graph = self.graph
-        followed, text, statement, binds = self._follow(target)
-        if text is None or statement is None:
-            return None, followed
+        graph, source = self.graph, root(self.graph.name)
+        starts = ((text, self._start(text, target)) for text in self.both)
+        text, start = next(((text, start) for text, start in starts if start is not None), (None, ""))
+        if text is None:
+            return None, False
+        leaving = list(self._leaving(text, start))
+        if not leaving:
+            return None, any(source in a.names | a.uses for a in text.assignments)
+        statement, binds = next((pair for pair in leaving if self._way_out(text, *pair)), leaving[0])
         came = self._frontier(statement)
         if came and not any(map(has_tangent, came)):  # an index, a count: the path broke when it was made
-            return graph.breaks_before(came), followed
+            return graph.breaks_before(came), True
         broken = self._statement(text, statement, binds, came, graph.name)
         # the target itself may stand outside as well
         on_tape = id(target) in graph.made or id(target) in graph.watched
         late = [] if on_tape else [self.outside(target)]
         late = [r for r in late if r.kind in ("before", "after", "stopped") and r.kind != broken.kind]
         behind = graph.breaks_behind(self._constant(binds, target), target)
-        return [broken, *graph.breaks_before(came), *behind, *late], followed
-
-    def _follow(self, target: Array) -> tuple[bool, Text | None, Assignment | None, str]:
-        """Whether the text could be followed back from the target's name; which text, the statement in it where the path
-        leaves the tape, one that says how if there is one, and the name that it binds."""
-        source = root(self.graph.name)
-        for text in self.both:
-            if (start := self._start(text, target)) is None:
-                continue
-            leaving = list(self._leaving(text, start))
-            if leaving:
-                return True, text, *next((pair for pair in leaving if self._says_how(text, *pair)), leaving[0])
-            return source in {n for a in text.assignments for n in (*a.names, *a.uses)}, None, None, ""
-        return False, None, None, ""
+        return [broken, *graph.breaks_before(came), *behind, *late], True
 
     def _start(self, text: Text, target: Array) -> str | None:
         """The name in `text` from which the target can be followed back."""
         names = self.graph.names
         # in the block's function the target may have another name than where `explain` is called
         called = (names.name(target), names.stored(target) if text is self.texts.block else None)
-        roots = (root(name) for name in called if name is not None and text.readable)
+        roots = (root(name) for name in called if name is not None)
         return next((name for name in roots if text.of(name)), None)
 
     def _leaving(self, text: Text, start: str) -> Iterator[tuple[Assignment, str]]:
         """The statements, on the way back from a name, that get what depends on the source and make what does not."""
-
-        def makes(statement: Assignment, wanted: str, line: int | None) -> bool:
-            return self._makes(text, statement, wanted)
-
-        for statement, wanted in self._back(text, start, set(), self.texts.asked(text), makes):
-            if not statement.defines and self._gets(text, statement):
-                yield statement, wanted
+        back = self._back(text, start, lambda s, wanted, _: self._makes(text, s, wanted))
+        return ((s, wanted) for s, wanted in back if not s.defines and self._gets(text, s))
 
     def _gets(self, text: Text, statement: Assignment) -> bool:
         """Whether a statement uses what depends on the source."""
@@ -350,49 +332,39 @@ class TextEvidence:
     def _stops(self, text: Text, line: Line) -> bool:
         """Whether recording was stopped at a line."""
         stops = [line_of(mark.where) for mark in self.graph.marked("stop")]
-        spans = [text.span_at(stop.number) for stop in stops if stop is not None and text.readable]
+        spans = [text.span_at(stop.number) for stop in stops if stop is not None]
         return any(span is not None and line.number in span for span in spans)
 
-    def _says_how(self, text: Text, statement: Assignment, binds: str) -> bool:
-        """Whether it is seen how a path leaves the tape at a statement."""
-        return (
-            statement.says("python", "thread", "shape")
-            or statement.function is not None
-            or isinstance(self.values.get(binds), _PYTHON_VALUES)
-            or text.block is None
-            or statement.line.number not in text.block
-            or self._stops(text, statement.line)
-            or not self._at(statement)
-        )
+    def _way_out(self, text: Text, statement: Assignment, binds: str) -> str | None:
+        """The case of how a path leaves the tape at a statement; None where that is not seen."""
+        block, line = self.texts.block, statement.line
+        if self._stops(text, line):
+            return "stopped"
+        if statement.says("thread"):
+            return "thread"
+        if statement.says("python") or isinstance(self.values.get(binds), _PYTHON_VALUES):
+            return "python"
+        if self._inside(text, statement):
+            other = None if statement.function is None and self._at(statement) else "python"
+            return "shape" if statement.says("shape") else other
+        if block.block is None or text.scope != block.scope:
+            return "outside: elsewhere"
+        return "before" if line.number < block.block[0] else "after"
 
     def _statement(
         self, text: Text, statement: Assignment, binds: str, came: Sequence[Array] = (), name: str = "its argument"
     ) -> Reason:
         """How the path leaves the tape at a statement, which uses the values `came` of the source `name`."""
-        line, value = statement.line, self.values.get(binds)
+        line: Line | None = statement.line
         for mark in self.graph.marked("state"):
             if line_of(mark.where) == line and mark.about[0] is not None:
                 return self.graph.state_reason(mark)
-        if self._stops(text, line):
-            return reason("stopped", At(None, line), binds=binds)
-        if statement.says("thread"):
-            return reason("thread", At(None, line), binds=binds)
-        numpy = statement.says("python") or isinstance(value, _PYTHON_VALUES)
-        if self._inside(text, statement):
-            mark = self._converted(text, statement, came)
-            if mark is None and not numpy and statement.says("shape"):
-                return reason("shape", At(None, line), binds=binds, name=name)
-            return reason("python", At(None, line if mark is None else line_of(mark.where)), binds=binds)
-        if numpy:
-            return reason("python", At(None, line), binds=binds)
-        block = self.texts.block.block
-        if block is None or text.scope != self.texts.block.scope:
-            outside = reason("outside: elsewhere", At(None, line), binds=binds)
-        elif line.number < block[0]:
-            outside = reason("before", At(None, line), binds=binds, line=block[0])
-        else:
-            outside = reason("after", At(None, line), binds=binds, line=block[-1])
-        return outside
+        case = self._way_out(text, statement, binds) or "python"
+        if case in ("python", "shape") and self._inside(text, statement):
+            if (mark := self._converted(text, statement, came)) is not None:
+                case, line = "python", line_of(mark.where)
+        block = self.texts.block.block or (0,)
+        return reason(case, At(None, line), binds=binds, name=name, first=block[0], last=block[-1])
 
     def _converted(self, text: Text, statement: Assignment, came: Sequence[Array]) -> Any:
         """Where a function that a statement calls converted a value to NumPy or Python, if that is on record."""

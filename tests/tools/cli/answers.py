@@ -188,6 +188,134 @@ WRONG: dict[str, list[tuple[str, str]]] = {
     "0_a_tape_from_scratch/gradient": [
         ("gradient = lambda target, sources: [TAPE[-1][2][0] for _ in sources]", "the gradient of a * b"),
         ("gradient = lambda target, sources: 1.0", "a list with an adjoint for each"),
+        (
+            """
+def gradient(target, sources):
+    bar = {target: 1.0}
+    for result, inputs, derivatives in TAPE:
+        if result in bar:
+            for x, derivative in zip(inputs, derivatives):
+                bar[x] = bar.get(x, 0.0) + bar[result] * derivative
+    return [bar.get(x) for x in sources]""",
+            "read from its end",
+        ),
+        (
+            """
+def gradient(target, sources):
+    bar = {target: 1.0}
+    for result, inputs, derivatives in reversed(TAPE):
+        for x, derivative in zip(inputs, derivatives):
+            bar[x] = bar[result] * derivative
+    return [bar[x] for x in sources]""",
+            "A dictionary was asked for a key",
+        ),
+    ],
+    "0_a_tape_from_scratch/operators": [
+        (
+            """
+class Operators:
+    __add__ = __radd__ = lambda self, other: self.apply(add, self, other)
+    __sub__ = __rsub__ = lambda self, other: self.apply(subtract, self, other)
+    __mul__ = __rmul__ = lambda self, other: self.apply(multiply, self, other)""",
+            "as they were written",
+        ),
+    ],
+    "0_a_tape_from_scratch/record": [
+        (
+            """
+def record(rule, *inputs):
+    numbers = [Number(x) for x in inputs]
+    value, derivatives = rule(*(x.value for x in numbers))
+    TAPE.append((Number(value), numbers, derivatives))
+    return TAPE[-1][0]""",
+            "calls itself without end",
+        ),
+    ],
+    "0_a_tape_from_scratch/push": [
+        (
+            """
+def push(rule, *inputs):
+    value, derivatives = rule(*(x.value for x in inputs))
+    return Dual(value, sum(d * x.tangent for d, x in zip(derivatives, inputs)))""",
+            "A plain number came",
+        ),
+    ],
+    "0_a_tape_from_scratch/train": [
+        (
+            "train = lambda loss_of, data, weights, epochs, rate: from_scratch.train(loss_of, data, weights, epochs, -rate)",
+            "subtracted",
+        ),
+    ],
+    "0b_functional_ad_from_scratch/push": [
+        (
+            """
+def push(tag, rule, *inputs):
+    value, derivatives = rule(*(x.value if has(x, tag) else x for x in inputs))
+    return Dual(value, sum(d * x.tangent for d, x in zip(derivatives, inputs) if has(x, tag)), tag)""",
+            "add by weighted_sum",
+        ),
+    ],
+    "0b_functional_ad_from_scratch/jvp": [
+        (
+            "jvp = lambda f, primals, tangents: f([Dual(x, t, next(TAGS)) for x, t in zip(primals, tangents)])",
+            "`f(*xs)`",
+        ),
+        (
+            "jvp = lambda f, primals, tangents: f(*(Dual(x, t, TAGS) for x, t in zip(primals, tangents)))",
+            "`next(TAGS)`",
+        ),
+    ],
+    "0b_functional_ad_from_scratch/linearize-cell": [
+        (
+            """
+def linearize(f, *primals):
+    inputs = [Unknown([]) for _ in primals]
+    value, tangent = jvp(f, primals, inputs)
+    return value, Linear(inputs, inputs[0].rows, [tangent])""",
+            "the same list `rows`",
+        ),
+        (
+            """
+def linearize(f, *primals):
+    rows = []
+    inputs = [Unknown(rows) for _ in primals]
+    value, tangent = jvp(f, primals, inputs)
+    return value, Linear(inputs, rows, [tangent])""",
+            "three elements",
+        ),
+    ],
+    "0b_functional_ad_from_scratch/evaluate": [
+        (
+            """
+def evaluate(linear, *tangents):
+    known = dict(zip(linear.inputs, tangents))
+    for result, weights, unknowns in linear.rows:
+        known[result] = weighted_sum(weights, unknowns)
+    return [known[x] for x in linear.outputs]""",
+            "an Unknown came out",
+        ),
+    ],
+    "0b_functional_ad_from_scratch/transpose-cell": [
+        (
+            """
+def transpose(linear):
+    rows = []
+    inputs = [Unknown(rows) for _ in linear.outputs]
+    arriving = dict(zip(linear.outputs, inputs))
+    for result, weights, unknowns in reversed(linear.rows):
+        for w, x in zip(weights, unknowns):
+            arriving[x] = arriving.get(x, 0.0) + w * arriving[result]
+    return Linear(inputs, rows, [arriving[x] for x in linear.inputs])""",
+            "`weighted_sum` writes a row",
+        ),
+    ],
+    "0b_functional_ad_from_scratch/vjp-and-grad": [
+        (
+            """
+vjp = transformations.vjp
+grad = lambda f, *primals: vjp(f, *primals)[1](1.0)[0]""",
+            "grad gets f alone",
+        ),
     ],
     "1_first_tape/cell-19": [
         ("factor = np.sin(1.0)", "the sine itself"),
@@ -247,6 +375,27 @@ class Momentum:
         ("power = [torque @ rates]", "take what is in it"),
     ],
     "2_tape_and_functional/hvp": [
+        (
+            """
+def hvp(f, x, v):
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+    return outer.gradient(inner.gradient(y, x), x, output_gradients=v)""",
+            "inside the outer block",
+        ),
+        (
+            """
+def hvp(f, x, v):
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = f(x)
+        slope = inner.gradient(y, x)
+    return outer.gradient(slope, x, output_gradients=v)""",
+            "watch its source",
+        ),
         ("hvp = lambda f, x, v: jax.jvp(jax.grad(f), x, v)[1]", "tuples or lists"),  # a forgotten tuple
         ("hvp = lambda f, x, v: jax.vjp(jax.grad(f), x)[1](v)", "take what is in it"),  # a tuple too many
         ("hvp = lambda f, x, v: jax.jvp(jax.grad(f), [x], [v])", "a tuple of length 2"),

@@ -133,3 +133,21 @@ def test_functions_of_jax_are_called():
     ):
         assert text in function.code, function.code
     np.testing.assert_allclose(pasted(function)(x, key), body(x, key), rtol=1e-5)
+
+
+def test_what_is_done_to_each_leaf_is_a_map_over_the_tree():
+    params = {"a": {"w": tf.Variable([1.0, 2.0])}, "b": tf.Variable([3.0]), "c": tf.Variable(4.0)}
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(params["a"]["w"] ** 2) * params["b"][0] * params["c"]
+        grads = tape.gradient(loss, params)
+        scale = 1.0 / (1.0 + grads["c"])
+        alike = {"a": {"w": scale * grads["a"]["w"]}, "b": scale * grads["b"], "c": scale * grads["c"]}
+        other = {"a": {"w": grads["a"]["w"] * 2.0}, "b": grads["b"] * 2.0, "c": grads["c"] * 3.0}
+        swapped = {"b": params["c"] * 2.0, "c": params["c"] * 2.0, "a": {"w": params["a"]["w"] * 2.0}}
+    function = outer.as_function((alike, other, swapped), params)
+    assert function.code.count("jax.tree.map(") == 1
+    assert "jax.tree.map(lambda g: scale * g, grads)" in function.code
+    bare = jax.tree.map(lambda v: jnp.asarray(v.numpy()), params, is_leaf=lambda v: isinstance(v, tf.Variable))
+    wanted, found = function(bare), pasted(function)(bare)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), found, wanted)

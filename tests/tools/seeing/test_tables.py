@@ -9,7 +9,7 @@ import pytest
 
 import tapejax
 from tapejax.tools.cli.port import module, pieces
-from tapejax.tools.seeing import parameters, reasons, source
+from tapejax.tools.seeing import operations, parameters, reasons
 from tapejax.tools.seeing.tables import bar_text, cases, in_columns, sections
 
 TOOLS = Path(tapejax.__file__).parent / "tools"
@@ -55,7 +55,7 @@ def test_what_the_code_names_is_there(texts, folder, name, position):
 
 def test_what_is_there_is_named_in_the_code():
     code = "".join(file.read_text(encoding="utf-8") for file in TOOLS.rglob("*.py"))
-    for case in [*reasons.CASES, *pieces._REFUSALS, *parameters._SAID, *module.PARTS, *source._PRELUDE]:
+    for case in [*reasons.CASES, *pieces._REFUSALS, *parameters._SAID, *module.PARTS, *operations._PRELUDE]:
         parts = [case] if case in code else case.split(": ")  # as in f"stop_gradient{where}"
         assert all(re.search(rf"[\"' ]{re.escape(part)}[\"'{{]", code) for part in parts), case
 

@@ -442,16 +442,11 @@ def write_update():
         return hidden @ params["w2"] + params["b2"]
 
     def f(params, x, y):
-        loss, grads = jax.value_and_grad(lambda params: jnp.mean((mlp(params, x) - y) ** 2))(params)
-        return (
-            loss,
-            {
-                "w1": params["w1"] - 0.1 * grads["w1"],
-                "b1": params["b1"] - 0.1 * grads["b1"],
-                "w2": params["w2"] - 0.1 * grads["w2"],
-                "b2": params["b2"] - 0.1 * grads["b2"],
-            },
-        )
+        def loss_fn(params):
+            return jnp.mean((mlp(params, x) - y) ** 2)
+
+        loss, grads = jax.value_and_grad(loss_fn)(params)
+        return loss, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
 
     return f
 
@@ -467,15 +462,7 @@ def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
         return jnp.mean((mlp(params, x) - y) ** 2)
 
     loss, grads = jax.value_and_grad(loss_fn)(params)
-    return (
-        loss,
-        {
-            "w1": params["w1"] - 0.1 * grads["w1"],
-            "b1": params["b1"] - 0.1 * grads["b1"],
-            "w2": params["w2"] - 0.1 * grads["w2"],
-            "b2": params["b2"] - 0.1 * grads["b2"],
-        },
-    )
+    return (loss, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads))
 """
 
 # ---- a step in a `tf.function`, with a gradient of the user's ----

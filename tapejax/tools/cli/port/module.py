@@ -21,7 +21,7 @@ from ....tape.recording import type_of
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing import layout, recorded, source
-from ...seeing.listing import identifier
+from ...seeing.listing import identifier, unused
 from ...seeing.tables import sections
 from .comparing import STEPS, Written
 from .observing import Applied, Carried, Gradient, Observer, Optimizer
@@ -32,6 +32,7 @@ from .steps import Steps
 PARTS = sections(Path(__file__).with_name("parts.txt"))
 # Names of OUT.py that printed functions must not have: those at its top, and those in `update`.
 _TAKEN = "NPZ Path optax init update main tree merged total batch found updated changes assigned".split()
+MOST_SHOWN = 8  # variables, in the docstring
 _CARRY = "params", "state", "opt_state"
 
 
@@ -85,7 +86,7 @@ class Module:
         return found
 
     def _paths(self, names: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        paths = source.tree_paths([self.steps.variables[name] for name in names])
+        paths = _renumbered(source.tree_paths([self.steps.variables[name] for name in names]))
         for i, name in enumerate(names):
             path = (name,) if paths is None else tuple(re.sub(r"\W", "_", key) for key in paths[i])
             yield name, path
@@ -328,7 +329,8 @@ class Module:
         everything = body + "\n".join(constants)
         kept = [x for key, x in data.items() if not key.startswith(("losses/", "numbers/"))]
         wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in kept)
-        wide = wide or bool(re.search(r"(float|int|uint)64", re.sub(r"#.*", "", everything)))
+        drawn = first[0].recording.x64 and "jax.random." in body  # other bits than with 32
+        wide = wide or drawn or bool(re.search(r"(float|int|uint)64", re.sub(r"#.*", "", everything)))
         numbers = any(key.startswith("numbers/") for key in data)
         text = PARTS["head"].format(
             program=self.path.name,
@@ -394,6 +396,8 @@ class Module:
             if name != "opt_state":
                 members = self.steps.members(name)
                 shown = [f"{'.'.join(self.groups.get(n, (n,)))} {_type_text(self.steps.initial[n])}" for n in members]
+                if len(shown) > MOST_SHOWN:
+                    shown[MOST_SHOWN - 1 :] = [f"and {len(shown) - MOST_SHOWN + 1} more"]
                 lines += textwrap.wrap(f"{name}: {', '.join(shown)}", 110, subsequent_indent="    ")
         for i, kind in enumerate(self.steps.kinds):
             shown = [f"{n} {_type_text(values[0])}" for n, values in kind.arguments.items()]
@@ -415,6 +419,20 @@ class Module:
             if any(isinstance(self.steps.variables.get(n), Carried) for n in kind.arguments):
                 lines.append("# params holds what the arguments become.")
         return "\n".join(lines)
+
+
+def _renumbered(paths: list[tuple[str, ...]] | None) -> list[tuple[str, ...]] | None:
+    """Paths with the numbers of layers in other layers counted anew in each, so that layers that are alike have alike trees."""
+    numbers: dict[tuple[str, ...], dict[str, str]] = {}
+    for path in paths or ():
+        for i, key in enumerate(path[1:-1], 1):
+            known = numbers.setdefault(path[:i], {})
+            base = re.sub(r"_\d+$", "", key)
+            known.setdefault(key, unused(base, known.values(), 1))
+    return paths and [
+        tuple([numbers[path[:i]][key] if 0 < i < len(path) - 1 else key for i, key in enumerate(path)])
+        for path in paths
+    ]
 
 
 def _laid_out(lines: Sequence[str], indent: str = "") -> Iterator[str]:

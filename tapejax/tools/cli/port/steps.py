@@ -78,6 +78,7 @@ class Steps:
         if id(variable) not in self.names:
             _, wish = self.observer.names.get(id(variable), (None, None))
             wish = wish or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
+            wish = re.sub(r".*seed_generator_state$", "seed", wish)
             base = re.sub(r"\W+", "_", wish).strip("_") or "variable"
             base = base if is_parameter_name(base) else f"v_{base}"
             name = unused(base, self.variables)
@@ -105,7 +106,8 @@ class Steps:
 
     def lines(self, step: Step) -> set[int]:
         """The lines at which gradients are taken and variables changed, which a printed step replaces."""
-        parts: list[Any] = [a for key, a in step.assigned().items() if key in self.trained | self.state]
+        inside = {id(each.variable) for each in _in_blocks(step)}  # which the function is given back
+        parts: list[Any] = [a for key, a in step.assigned().items() if key in self.trained | self.state - inside]
         parts = [part for part in parts if not isinstance(part.variable, Carried)]
         return {part.line for part in (*parts, *step.gradients, *step.applied)}
 
@@ -282,7 +284,10 @@ class Steps:
                     self._constants.append(values[0])
                     continue
                 if known is None:
-                    known = argument_name(expression, taken)
+                    drawn = any(
+                        piece.entries[i].op.name.startswith("random_") for i, _ in piece.externals[position].places
+                    )
+                    known = argument_name(expression or ("draw" if drawn else None), taken)
                     taken.add(known)
                     kind.arguments[known], kind.expressions[known] = values, expression
                 piece.arguments[position] = known

@@ -113,8 +113,41 @@ def test_a_model_has_the_name_that_the_program_has_for_it_and_no_constants_as_pa
         'def forecaster(params, c):\n    return dense(params["last"], rnn(params["cell"]["lstm_cell"], c))'
         in function.code
     )
-    assert "[jnp.zeros((5, 4), jnp.float32), jnp.zeros((5, 4), jnp.float32)]" in function.code
+    assert "(jnp.zeros((5, 4), jnp.float32), jnp.zeros((5, 4), jnp.float32))" in function.code
     space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
     exec(compile(function.code, "<printed>", "exec"), space)
     params = function.tree([jnp.asarray(v) for v in forecaster.trainable_variables])
     np.testing.assert_allclose(space["f"](params), loss, rtol=1e-5)
+
+
+def test_attention_reads_as_it_is_written_by_hand():
+    keras.utils.set_random_seed(0)
+    attention, x = layers.MultiHeadAttention(2, 4), tf.constant(draw(4, 5, 8))
+    attention(x, x)
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_mean(attention(x, x) ** 2)
+    function = tape.as_function(loss, attention.trainable_variables, {"x": x})
+    assert "jax.nn.dot_product_attention(" in function.code and "transpose" not in function.code
+    space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(compile(function.code, "<printed>", "exec"), space)
+    params = function.tree([jnp.asarray(v) for v in attention.trainable_variables])
+    value, found = jax.value_and_grad(space["f"])(params, jnp.asarray(x))
+    np.testing.assert_allclose(value, loss, rtol=1e-5)
+    wanted = function.tree([jnp.asarray(g) for g in tape.gradient(loss, attention.trainable_variables)])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), found, wanted)
+
+
+def test_a_recurrent_layer_takes_arguments():
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((5, 3)), layers.LSTM(6), layers.Dense(1)])
+    x = tf.constant(draw(4, 5, 3))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x) ** 2)
+    function = tape.as_function(loss, model.trainable_variables, {"x": x})
+    assert "jax.lax.scan(" in function.code and "def scan(" not in function.code
+    space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(compile(function.code, "<printed>", "exec"), space)
+    params = function.tree([jnp.asarray(v) for v in model.trainable_variables])
+    for given in (x, tf.constant(draw(4, 5, 3) * 2.0 - 1.0)):
+        wanted = tf.reduce_mean(model(given) ** 2)
+        np.testing.assert_allclose(space["f"](params, jnp.asarray(given)), wanted, rtol=1e-5)

@@ -84,7 +84,7 @@ def test_examples_go_through_whole(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", "actor_critic gan lstm pinn transformer".split())
+@pytest.mark.parametrize("name", "actor_critic autoencoder corridor gan lstm pinn sorting transformer".split())
 def test_the_step_of_a_program_as_practitioners_write_it_is_short_and_agrees(name, tmp_path):
     text = check(ROOT / "tests/tools/cli/port/practice" / f"{name}.py", tmp_path, tolerance=1e-4)
     assert sum(map(bool, text.splitlines())) <= 150
