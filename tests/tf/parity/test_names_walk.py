@@ -13,7 +13,8 @@ pytestmark = pytest.mark.tensorflow
 MODULES = """
     autodiff autograph autograph.experimental bitwise config config.experimental config.optimizer config.threading debugging
     debugging.experimental distribute distribute.cluster_resolver distribute.coordinator distribute.experimental
-    distribute.experimental.coordinator distribute.experimental.partitioners distribute.experimental.rpc dtypes errors experimental experimental.dlpack experimental.numpy experimental.numpy.random image io
+    distribute.experimental.coordinator distribute.experimental.partitioners distribute.experimental.rpc dtypes errors
+    experimental experimental.dlpack experimental.numpy experimental.numpy.random image io
     io.gfile linalg linalg.experimental math math.special nest nn nn.experimental random random.experimental signal sysconfig
     test test.experimental types types.experimental version
 """.split()
