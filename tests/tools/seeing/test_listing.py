@@ -232,7 +232,7 @@ def test_rows_fit_the_terminal(monkeypatch):
 
     first_weights_of_the_network = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
     with tf.GradientTape(persistent=True) as tape:
-        activations_of_the_first_layer = tf.tanh(tf.constant([[1.0, 2.0]]) @ first_weights_of_the_network)
+        activations_of_the_first_layer = tf.tanh(tf.constant([[0.0, 1.0]]) @ first_weights_of_the_network)
         loss = tf.reduce_mean(activations_of_the_first_layer * activations_of_the_first_layer)
     flat = tf.Variable(2.0)
     with tf.GradientTape() as other:
