@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, TypeAlias
 
@@ -33,7 +32,9 @@ class _Mapping:
                 s.expression = _Sums(self._all_of).visit(s.expression)
         function.result = _Sums(self._all_of).visit(function.result)
         while True:
-            used: Counter[Key] = sum((s.keys() for s in function.statements), keys_of(function.result))
+            used = [*sum((s.keys() for s in function.statements), keys_of(function.result))]
+            for key in used:  # a leaf is written as a part of its tree
+                used += keys_of(self.names.meanings[key]) if key in self.names.meanings else ()
             kept = [s for s in function.statements if s.effects or any(out in used for out in s.outs)]
             if len(kept) == len(function.statements):
                 return

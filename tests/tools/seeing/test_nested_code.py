@@ -476,6 +476,22 @@ def weighted_parts():
     return (o, loss, [x, c])
 
 
+def adapted():
+    """The parts of an inner gradient go on one by one, in a list."""
+    ws = [tf.Variable([[0.3, -0.2]]), tf.Variable([0.1, 0.2]), tf.Variable([[0.5], [-0.4]])]
+
+    def net(x, w1, b1, w2):
+        return tf.tanh(x @ w1 + b1) @ w2
+
+    x = tf.constant([[0.5], [1.0]])
+    with tf.GradientTape(persistent=True) as outer:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(net(x, *ws) ** 2)
+        moved = [w - 0.1 * g for w, g in zip(ws, tape.gradient(loss, ws), strict=True)]
+        after = tf.reduce_mean(net(x, *moved) ** 2)
+    return (outer, after, ws)
+
+
 def shared():
     x, z = tf.constant(X), tf.constant(X[::-1].copy())
     with tf.GradientTape(persistent=True) as o:
@@ -523,6 +539,7 @@ PROGRAMS = [
     late2,
     manyfresh,
     weighted_parts,
+    adapted,
     shared,
 ]
 
