@@ -228,12 +228,18 @@ _variables: list[Any] = []
 def _thread_state() -> dict[str, Any]:
     """What the modules of tapejax keep for each thread."""
     return {
-        f"{module.__name__}.{name}": repr(vars(value))
+        f"{module.__name__}.{name}": repr(_fields(value))
         for module in list(sys.modules.values())
         if module.__name__.startswith("tapejax")
         for name, value in vars(module).items()
         if isinstance(value, threading.local)
     }
+
+
+def _fields(state: threading.local) -> dict[str, Any]:
+    """Its fields, those too that are as the class has them; not how many variables were made, which is not put back."""
+    names = sorted({*vars(type(state)), *vars(state)} - {"variables_made"})
+    return {name: getattr(state, name) for name in names if not name.startswith("__")}
 
 
 AT_REST: dict[str, Any] = {}  # filled when the first program has run in peace
