@@ -126,9 +126,8 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     def assign(variable: VariableLike, new: Array) -> None:
         if getattr(variable, "_created", None) is None:
-            object.__setattr__(
-                variable, "_created", reading.next_variable()
-            )  # tapes list variables in the order of creation
+            # tapes list variables in the order of creation
+            object.__setattr__(variable, "_created", reading.next_variable())
         capture, is_new = reading.capturing.capture, getattr(variable, "_value", None) is None
         if capture is not None and not is_new:
             capture.assign(variable, "_value", new)

@@ -397,9 +397,8 @@ class Writer:
         outs = [
             scope.key(x) if j in line.active_outs and id(x) in scope.used else None for j, x in enumerate(line.outputs)
         ]
-        count = getattr(
-            line.op, "results", 0
-        )  # the results of a function with a gradient of the user's, which is called
+        # the results of a function with a gradient of the user's, which is called
+        count = getattr(line.op, "results", 0)
         args = ["None"] * count
         args += [self.argument(x, i in line.active_ins, scope) for i, x in enumerate(line.inputs) if i >= count]
         text = self.operation(line, args)
