@@ -22,10 +22,11 @@ from ...jaxprs.cache import Cache
 from ...jaxprs.fence import ConcreteArray, Tracer
 from ...jaxprs.types import Value
 from ...tape.operation import Op, op_of
-from ..values import reading, tensor
+from ..values import reading
 from ..values.dtypes import DType, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError, PythonNeeded
 from ..values.reading import read
+from ..values.settings import settings
 from ..values.tensor import Tensor, Variable, compute, is_array_like, op, operands, raw
 from ..values.types import Array, AxisLike, IntLike, Nest, ShapeLike, TensorLike
 from .sizes import Sizes, is_symbolic
@@ -400,7 +401,7 @@ def binary(
         if kinds != ANY:
             decisive, argument = (a, arguments[0]) if hasattr(a, "dtype") else (b, arguments[1])
             require_kind(public.__name__, decisive, kinds, argument)
-        same = a is x and b is y and {type(a), type(b)} <= _TOLD_BY_TYPE and not tensor.promoting
+        same = a is x and b is y and {type(a), type(b)} <= _TOLD_BY_TYPE and not settings["promote_dtypes"]
         return compute(_ready(ready, (_type_of(a), _type_of(b)) if same else None, fn, {}), (a, b))
 
     public = by_types(ready, first)

@@ -29,6 +29,7 @@ from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
 from .names import scoped
+from .settings import settings
 from .shown import unreadable, value_html
 from .types import Array, DTypeLike, Ignored, Index, Nest, Number, ShapeLike, TensorLike
 
@@ -471,7 +472,7 @@ def operands(*args: TensorLike) -> list:
     Traceback (most recent call last):
     tapejax.tf.values.errors.DTypeError: 2.5 does not fit dtype int32 of the tensor beside it: convert one of them, for ...
     """
-    if promoting:
+    if settings["promote_dtypes"]:
         return _promoted(args)
     arrays: list[Array] = [arg._array if type(arg) is Tensor else _array_of(arg) for arg in args]
     dtype = None
@@ -506,15 +507,6 @@ def arrays_of(*args: TensorLike) -> list:
     arrays = operands(*args)
     dtype = next(array.dtype for array in arrays if hasattr(array, "dtype"))
     return [array if hasattr(array, "dtype") else raw(array, dtype) for array in arrays]
-
-
-promoting = False  # whether dtypes are promoted instead
-
-
-def promote_dtypes() -> None:
-    """From here on dtypes are promoted as JAX does: after ``tf.experimental.numpy.experimental_enable_numpy_behavior``."""
-    global promoting
-    promoting = True
 
 
 def _promoted(args: Sequence) -> list:
@@ -945,8 +937,8 @@ class Variable(_Value):
         self._aggregation = aggregation
         self._array = replicas.placed(array)
         self._created = reading.next_variable()
-        if reading.capturing.capture is not None:
-            reading.capturing.capture.create(self)
+        if reading.context.capture is not None:
+            reading.context.capture.create(self)
 
     initializer = None  # a variable has its value from the start
     name = property(lambda self: f"{self._name}:0")
@@ -1021,7 +1013,7 @@ class Variable(_Value):
 
     def _exchange(self, change: Callable[[Array], Array], by: Array | None) -> bool:
         held = reading.held(self)
-        if reading.plain(current_trace()) and reading.capturing.used is None:  # what is below, where nobody has to know
+        if reading.plain(current_trace()) and reading.context.used is None:  # what is below, where nobody has to know
             new = change(held)
             with reading.tracing:
                 unchanged = self._array is held
@@ -1041,8 +1033,8 @@ class Variable(_Value):
         reading.access(self)  # of what it held so far
         if type(array) is ConcreteArray and type(array.sharding) is SingleDeviceSharding:  # a host's array, or zeros
             array = placed(self._array, array)
-        if reading.capturing.capture is not None:
-            reading.capturing.capture.assign(self, "_array", array)
+        if reading.context.capture is not None:
+            reading.context.capture.assign(self, "_array", array)
         elif (isinstance(array, Tracer) or active.staging()) and not isinstance(self._array, Tracer):
             raise VariableInTraceError(
                 f"Variable {self.name!r} was assigned to while JAX traces a function (jax.jit, jax.grad, scan ...): "
