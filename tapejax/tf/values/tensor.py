@@ -522,37 +522,32 @@ def _promoted(args: Sequence) -> list:
 def _fitting(number: Number, dtype: np.dtype) -> Number | np.generic:
     """A Python number that may take `dtype`, itself; an integer beyond an integer dtype wraps around, as in TensorFlow."""
     kind: Any = type(number)  # to mypy a class is not hashable
-    if not _admits(dtype, kind):
+    limits = _limits(dtype, kind)
+    if limits is None:
         better = "complex64" if type(number) is complex else "float32" if type(number) is float else "int32"
         advice = f"convert one of them, for instance tf.cast(x, tf.{better})"
         raise DTypeError(f"{number!r} does not fit dtype {dtype} of the tensor beside it: {advice}")
-    if kind is int:
-        low, high = _limits(dtype)
-        if not low <= number <= high:  # type: ignore[operator]  # an int
-            return _wrapped(number, dtype)  # type: ignore[arg-type]
+    if kind is int and not limits[0] <= number <= limits[1]:  # type: ignore[operator]  # an int
+        return _wrapped(number, dtype, *limits)  # type: ignore[arg-type]
     return number
 
 
-def _wrapped(number: int, dtype: np.dtype) -> float | np.generic:
+def _wrapped(number: int, dtype: np.dtype, low: int, high: int) -> float | np.generic:
     """An integer that JAX would not take beside `dtype`, as something that it takes."""
     if not jnp.issubdtype(dtype, np.integer):
         return float(number)
     if dtype.itemsize == 4 and narrowed(np.dtype("int64")).itemsize == 4:  # int64 was narrowed to int32
         _require_range(np.asarray(number, object), dtype)
-    low, high = _limits(dtype)
     return dtype.type((number - low) % (high - low + 1) + low)
 
 
-@memoised(64)
-def _limits(dtype: np.dtype) -> tuple[int, int]:
-    """The integers that JAX takes as they are beside `dtype`."""
+@memoised(512)
+def _limits(dtype: np.dtype, kind: Hashable) -> tuple[int, int] | None:
+    """The integers that JAX takes as they are beside `dtype`; None where it admits no numbers of the class `kind`."""
+    if not as_dtype(dtype).admits(as_dtype(_SCALARS[kind])):  # type: ignore[index]
+        return None
     limits = np.iinfo(dtype if jnp.issubdtype(dtype, np.integer) else np.int32)
     return int(limits.min), int(limits.max)
-
-
-@memoised(512)
-def _admits(dtype: np.dtype, kind: Hashable) -> bool:
-    return as_dtype(dtype).admits(as_dtype(_SCALARS[kind]))  # type: ignore[index]
 
 
 def _cast(x, dtype):
