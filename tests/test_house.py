@@ -144,3 +144,45 @@ def test_modules_hold_little_state():
     names = [f"{path}: {name}" for path, (mutable, _) in states.items() for name in sorted(mutable)]
     assert len(names) <= MUTABLE_GLOBALS, "\n".join(names)
     assert sum(caches for _, caches in states.values()) <= CACHES
+
+
+def hooks_in(path, tree):
+    """The names of other modules that a module sets, and those of its own that its function `use` sets."""
+    imported = {
+        x.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level for x in node.names
+    }
+    modules = imported & {p.stem for p in PACKAGE.rglob("*.py")}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "use":
+            yield from [
+                f"{path.stem}.{name}" for each in node.body if isinstance(each, ast.Global) for name in each.names
+            ]
+        for target in getattr(node, "targets", ()) if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id in modules:
+                yield f"{target.value.id}.{target.attr}"
+
+
+def test_names_that_other_modules_set_are_those_in_the_table():
+    found = {
+        name for path in PACKAGE.rglob("*.py") for name in hooks_in(path, ast.parse(path.read_text(encoding="utf-8")))
+    }
+    text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    _, _, table = text.partition("names are set from another module")
+    listed = {
+        row.split("`")[1]
+        for row in table.split("\n\n")[1].splitlines()
+        if "`" in row.partition("|")[2].partition("|")[0]
+    }
+    assert found == listed and len(found) <= 6
+
+
+def test_few_variables_are_called_found():
+    """A name that says nothing of what it holds."""
+    functions = [
+        f"{path.stem}.{node.name}"
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        and any(isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store) and x.id == "found" for x in ast.walk(node))
+    ]
+    assert len(functions) <= 52, functions
