@@ -257,11 +257,11 @@ class set_current_trace:
             set_trace_key(self._before and self._before._weakref)
 
 
-def has_public_primitive(name: str) -> bool:
-    """Whether ``jax.extend.core.primitives`` has the primitive of that name, so that printed code can name it."""
+def is_public(primitive: Primitive) -> bool:
+    """Whether ``jax.extend.core.primitives`` has the primitive under its own name, so that printed code can name it."""
     from jax.extend.core import primitives
 
-    return hasattr(primitives, f"{name}_p")
+    return getattr(primitives, f"{primitive.name}_p", None) is primitive
 
 
 _PUBLIC_CORE = "jax.extend.core"

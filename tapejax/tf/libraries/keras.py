@@ -33,13 +33,13 @@ import jax
 import numpy as np
 
 from ..ops import summary
+from ..values import keras_fence as fence
 from ..values import reading
 from ..values.errors import extra_missing
 from ..values.names import name_scope
 from ..values.tensor import Tensor
 from . import adapters as libraries
 from . import keras_adapter, keras_data, keras_export, keras_trainer
-from . import keras_fence as fence
 from .keras_adapter import tensors_in, visible
 
 NAME = "tapejax.keras"  # under which programs import it

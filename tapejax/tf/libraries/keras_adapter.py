@@ -33,6 +33,7 @@ from ...places import levels_to_user
 from ...tape import active, operation
 from ...tape.operation import by_operations
 from ..ops.sizes import Sizes
+from ..values import keras_fence as fence
 from ..values import reading, replicas, staging
 from ..values.errors import PythonNeeded, SymbolicValue
 from ..values.staging import Staged, abstract
@@ -40,7 +41,6 @@ from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable
 from ..values.types import Array, TensorLike, VariableLike
 from . import keras_control_flow
-from . import keras_fence as fence
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
 
@@ -547,8 +547,8 @@ class _Update:
 def _is_pure(optimizer: Optimizer, grads: list, variables: list) -> bool:
     """Whether an update depends on nothing but its gradients, variables, and the `_settings`: for optimizers of Keras's."""
     parts = [optimizer, *(x for x in (getattr(v, "constraint", None) for v in variables) if x is not None)]
-    if callable(optimizer._learning_rate):
-        parts.append(optimizer._learning_rate)
+    if callable(schedule := fence.rate_of(optimizer)):
+        parts.append(schedule)
     return (
         len(grads) == len(variables)
         and all(isinstance(x, jax.Array) for x in grads)
@@ -558,7 +558,7 @@ def _is_pure(optimizer: Optimizer, grads: list, variables: list) -> bool:
 
 def _settings(optimizer: Optimizer) -> Iterator[Hashable]:
     """The numbers and words that an optimizer and its schedule were given, which a program has in it."""
-    schedule = optimizer._learning_rate
+    schedule = fence.rate_of(optimizer)
     yield Identity(schedule)
     for part in (optimizer, schedule):
         for name, value in vars(part).items():

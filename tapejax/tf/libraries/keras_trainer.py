@@ -20,11 +20,11 @@ import numpy as np
 
 from ...places import levels_to_user
 from ...tape.gradient_tape import GradientTape
+from ..values import keras_fence as fence
 from ..values import reading, replicas
 from ..values.tensor import Variable
 from ..values.types import Array, Nest
 from . import adapters as libraries
-from . import keras_fence as fence
 from .keras_adapter import Model, arrays_in, contains, from_user, visible
 
 _PARTS = ("train", "test", "predict")

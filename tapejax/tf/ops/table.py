@@ -242,7 +242,7 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
             else:
                 arguments = dict(zip(public_names, args, strict=False)) | kwargs
                 if len(arguments) != len(args) + len(kwargs) or not required <= arguments.keys() <= allowed:
-                    public_signature.bind(*args, **kwargs)  # raises the TypeError that Python does
+                    _bound(public_signature, fn.__name__, args, kwargs)  # raises the TypeError
                 arrays = [arguments[key] for key in names[:count]]
                 options = {
                     key: _option(key, arguments[key]) if key in arguments else plain[key] for key in names[count:]
@@ -528,12 +528,24 @@ def _takes(kinds: str) -> str:
     return "" if kinds == ANY else f"\n\nTakes {', '.join(_KIND_NAMES[kind] for kind in kinds)} tensors."
 
 
+def _bound(signature: inspect.Signature, name: str, args: tuple, kwargs: dict[str, Any]) -> inspect.BoundArguments:
+    """``signature.bind``, but of a name that is wrong and one that is missing the wrong one is told, as Python does."""
+    if unknown := [key for key in kwargs if key not in signature.parameters]:
+        raise TypeError(f"{name}() got an unexpected keyword argument {unknown[0]!r}")
+    return signature.bind(*args, **kwargs)
+
+
 def with_arguments(public: Callable[..., Tensor], arguments: dict[str, str]) -> Callable[..., Tensor]:
-    """`public`, a Python function, with other names for its arguments."""
+    """`public` with other names for its arguments."""
+    own = inspect.signature(public)
+    others = own.replace(parameters=[p.replace(name=arguments.get(p.name, p.name)) for p in own.parameters.values()])
+    required = sum(p.default is p.empty for p in own.parameters.values())
 
-    def named(name: str) -> str:
-        return arguments.get(name, name)
+    @functools.wraps(public)
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        if kwargs or len(args) != required:
+            args = _bound(others, public.__name__, args, kwargs).args
+        return public(*args)
 
-    public.__code__ = public.__code__.replace(co_varnames=tuple(map(named, public.__code__.co_varnames)))
-    public.__annotations__ = {named(name): kind for name, kind in public.__annotations__.items()}
-    return public
+    call.__signature__ = others  # type: ignore[attr-defined]
+    return call

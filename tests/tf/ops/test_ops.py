@@ -77,6 +77,10 @@ def test_keywords_have_tensorflows_names():
     np.testing.assert_allclose(x.numpy(), (np.pi / 4) ** 2, rtol=1e-6)
     with pytest.raises(TypeError, match="unexpected keyword argument 'x'"):
         tf.nn.relu(x=[1.0])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'x'"):
+        tf.nn.leaky_relu(x=[1.0])
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        tf.math.atan2([1.0])
 
 
 # ---- What is accepted, and what comes out --------------------------------------------------------------------
