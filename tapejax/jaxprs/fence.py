@@ -171,14 +171,15 @@ def key_numbers(keys: Value) -> Any:
 
 
 @cache.memoised(1)
-def _default_placement() -> tuple[Any, Any]:
+def default_placement() -> tuple[Any, Any]:
+    """Where operations run by default: as a sharding, and the device."""
     device = jax.local_devices()[0]
     return jax.sharding.SingleDeviceSharding(device), device
 
 
 def array_from_host(x: Any, aval: Any) -> Any:
     """The ``jax.Array`` of type `aval`, where operations run by default, that has the memory of the NumPy array `x` on a CPU."""
-    sharding, device = _default_placement()
+    sharding, device = default_placement()
     return pxla.batched_device_put(aval, sharding, [x], [device], False)
 
 

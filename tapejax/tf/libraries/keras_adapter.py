@@ -115,7 +115,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         return value.fget(variable)
 
     def read(variable: VariableLike) -> Array | Tensor:
-        if (capture := reading.capturing.capture) is not None and variable._value is not None:
+        if (capture := reading.context.capture) is not None and variable._value is not None:
             capture.adopt(variable, "_value")
         if capture is None and isinstance(variable._value, Tracer) and active.eager():
             with reading.tracing:  # as in `reading.held`
@@ -128,7 +128,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         if getattr(variable, "_created", None) is None:
             # tapes list variables in the order of creation
             object.__setattr__(variable, "_created", reading.next_variable())
-        capture, is_new = reading.capturing.capture, getattr(variable, "_value", None) is None
+        capture, is_new = reading.context.capture, getattr(variable, "_value", None) is None
         if capture is not None and not is_new:
             capture.assign(variable, "_value", new)
         if capture is None and not is_new and not isinstance(variable._value, Tracer):
@@ -147,7 +147,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         trainable.fset(variable, new)
 
     def initialize_now(variable: VariableLike, initializer: Any) -> None:
-        if reading.capturing.capture is None:
+        if reading.context.capture is None:
             return by_operations(initialize, variable, initializer)  # most shapes occur once
         with staging.init_scope():
             return initialize(variable, initializer)
@@ -177,7 +177,7 @@ def _aggregating(update: Callable, of_change: bool = False) -> Callable:
 
     @functools.wraps(update)
     def once(self: Any, value: TensorLike) -> Any:
-        if not replicas.here.running:
+        if not reading.context.running:
             return update(self, value)
         # TensorFlow's replicas keep moving statistics apart, and outside of them those of the first are read.
         kind = "only_first_replica" if self.aggregation == "none" and not self.trainable else self.aggregation
@@ -187,7 +187,7 @@ def _aggregating(update: Callable, of_change: bool = False) -> Callable:
             array = held + replicas.aggregated(array - held, kind, self.path)
         else:
             array = replicas.aggregated(array, kind, self.path)
-        with replicas.setting(running=False):
+        with reading.context.setting(running=False):
             return update(self, array)
 
     return once
@@ -512,10 +512,10 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
     @functools.wraps(update_step)
     def update_with_all(self: Optimizer, grads: list, trainable_variables: list, learning_rate: Any) -> None:
         """The gradients of all replicas are added, and the variables, which are the same in all, updated once."""
-        if not replicas.here.running:
+        if not reading.context.running:
             return update_step(self, grads, trainable_variables, learning_rate)
         grads = [replicas.aggregated(x, "SUM", "a gradient") for x in grads]
-        with replicas.setting(running=False):
+        with reading.context.setting(running=False):
             update_step(self, grads, trainable_variables, learning_rate)
 
     optimizer._backend_update_step = update_with_all

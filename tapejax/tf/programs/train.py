@@ -474,7 +474,7 @@ class _Restoration:
 
 def _give(variable: VariableLike, array: np.ndarray) -> None:
     """Assigns `array` to `variable`, spread over devices as its value was."""
-    capture = reading.capturing.capture
+    capture = reading.context.capture
     while capture is not None:
         if (slot := capture.created.get((id(variable), "_array"))) is not None:
             # It has just been made, in a function that is being traced: this is its initial value.

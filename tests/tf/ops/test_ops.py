@@ -416,11 +416,11 @@ def test_other_types_after_many_calls():
 
 
 def test_promotion_is_turned_on_after_many_calls():
-    from tapejax.tf.values import tensor
+    from tapejax.tf.values.settings import settings
 
     i = tf.constant([1, 2])
     for promoting in (False, True, False):
-        tensor.promoting = promoting
+        settings["promote_dtypes"] = promoting
         try:
             if promoting:
                 assert (i + 2.5).dtype == tf.float32
@@ -428,7 +428,7 @@ def test_promotion_is_turned_on_after_many_calls():
                 with pytest.raises(TypeError):
                     i + 2.5
         finally:
-            tensor.promoting = False
+            settings["promote_dtypes"] = False
 
 
 def test_arguments_of_other_names():
