@@ -339,7 +339,12 @@ def made_in_a_step_of_fewer_rows():
         for count in 5, 23:
             for x, y in batches(strategy, count):
                 loss, total = step(x, y)
-                found += [numbers(strategy, loss), numbers(strategy, total), float(made[1].numpy()), float(seen.result())]
+                found += [
+                    numbers(strategy, loss),
+                    numbers(strategy, total),
+                    float(made[1].numpy()),
+                    float(seen.result()),
+                ]
     return [*found, np.asarray(model.trainable_variables[0]).ravel().tolist()]
 
 
