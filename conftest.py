@@ -25,7 +25,8 @@ collect_ignore += [f"tapejax/{name}.py" for name in ("data", "keras", "saved_mod
 collect_ignore += [
     f"tests/tape/{name}.py" for name in ("hunt", "interpreted", "kernels", "programs", "twin_tables", "twins")
 ]
-collect_ignore += [f"tests/tf/programs/{name}.py" for name in ("replicated", "workers")]  # what test_distribute.py runs
+collect_ignore += [f"tests/tf/programs/{name}.py" for name in ("images", "replicated", "workers")]
+collect_ignore.append("tests/sharded_training.py")  # what test_devices.py runs, as test_distribute.py does those
 if importlib.util.find_spec("flatbuffers") is None:
     collect_ignore.append("tapejax/tf/programs/saved_model.py")  # its doctests save models
 if importlib.util.find_spec("tensorboardX") is None:

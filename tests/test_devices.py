@@ -1,5 +1,6 @@
-"""The programs of `docs/devices.md`: on eight CPU devices, and one in two processes."""
+"""The programs of `docs/devices.md`: on eight CPU devices, and one in two processes; a program as a user of JAX writes it."""
 
+import json
 import os
 import re
 import socket
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,3 +63,14 @@ def test_a_warm_step_compiles_nothing():
     """Of data-parallel training on eight devices; `python -m benchmarks.devices` compares their times as well."""
     (printed,) = finish(start(8, "-m", "benchmarks.devices"), codes=(0, 1))  # 1: the machine was busy, and a step slow
     assert printed.splitlines()[-1] == "compiled while warm: 0"
+
+
+def test_training_with_optax():
+    """Data parallel and fully sharded, on one device, two and eight: by a tape as by `jax.grad`."""
+    pytest.importorskip("optax")
+    programs = [start(devices, "tests/sharded_training.py") for devices in (1, 2, 8)]
+    expected = None
+    for printed in finish(*programs):
+        for losses in json.loads(printed).values():
+            expected = losses if expected is None else expected
+            np.testing.assert_allclose(losses, expected, rtol=1e-4)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..values import replicas
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.tensor import Tensor, op, raw
@@ -93,7 +94,7 @@ lrn = local_response_normalization
 
 
 def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None) -> Tensor:
-    """The sum of the losses, weighted, divided by the batch size, by default the number of losses.
+    """The sum of the losses, weighted, divided by the batch size, by default the number of losses of all replicas.
 
     Raises:
       ValueError: the losses are a scalar.
@@ -108,7 +109,11 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
         if weights.ndim and abs(weights.ndim - losses.ndim) == 1:  # a weight for each row, or an axis of 1 too many
             weights = (_array.squeeze if weights.ndim > losses.ndim else _array.expand_dims)(weights, -1)
         losses = raw(op(jnp.multiply, losses, raw(weights)))
-    size = losses.shape[0] if global_batch_size is None else static(global_batch_size, "global_batch_size")
+    size = (
+        losses.shape[0] * replicas.count()
+        if global_batch_size is None
+        else static(global_batch_size, "global_batch_size")
+    )
     if isinstance(size, tuple):
         raise ValueError(f"global_batch_size must be a scalar, got {size}")
     if not isinstance(size, int) or isinstance(size, bool):
@@ -120,9 +125,9 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
 
 
 def scale_regularization_loss(regularization_loss: TensorLike | Sequence[TensorLike]) -> Tensor:
-    """The sum of the loss, or of a list of losses: there is one replica."""
+    """The sum of the loss, or of a list of losses, divided by the number of replicas: each adds its part to the global loss."""
     losses = regularization_loss if isinstance(regularization_loss, (list, tuple)) else [regularization_loss]
-    return _math.truediv(_math.add_n([_math.reduce_sum(loss) for loss in losses]), 1)  # type: ignore[attr-defined]
+    return _math.truediv(_math.add_n([_math.reduce_sum(loss) for loss in losses]), replicas.count())  # type: ignore[attr-defined]
 
 
 def ctc_loss(

@@ -52,6 +52,19 @@ def test_programs_of_two_processes(wide):
         agree(each, kept)
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_a_program_of_a_user(count, tmp_path):
+    program = PROGRAMS.with_name("images.py")
+    kept = json.loads(program.with_suffix(".json").read_text(encoding="utf-8"))
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment.pop("XLA_FLAGS", None)
+    command = [sys.executable, str(program), "tapejax", count, str(tmp_path / "kept")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-4000:]
+    agree({count: json.loads(done.stdout.splitlines()[-1])}, {count: kept[count]})
+
+
 def test_a_cluster(monkeypatch):
     cluster = {"chief": ["a:1"], "worker": ["b:1", "c:1"]}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": "1"}}))
