@@ -105,6 +105,8 @@ class Recording:
         self.forwarded: dict[int, Value] = {}
         # id of what another library's variable holds -> what it held before jitted calls returned that unchanged
         self.origins: dict[int, Value] = {}
+        # what a runner computed ahead of this recording, and answers queries from; None as long as it has not looked
+        self.ahead: Any = None
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(
@@ -127,6 +129,7 @@ class Recording:
         found = Recording()
         vars(found).update({name: copy.copy(value) for name, value in vars(self).items()})
         found.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
+        found.ahead = False
         return found
 
     def folded(self) -> Recording:
