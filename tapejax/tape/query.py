@@ -116,10 +116,10 @@ class Query:
             if source.watched:
                 self.watched.append(now)
 
-    numbered = property(lambda self: self._numbers[0], doc="The recording as data, with the targets and sources in it.")
+    numbered = property(lambda self: self.numbers[0], doc="The recording as data, with the targets and sources in it.")
 
     @functools.cached_property
-    def _numbers(self) -> tuple[slicing.NumberedRecording, list[Value]]:
+    def numbers(self) -> tuple[slicing.NumberedRecording, list[Value]]:
         """The recording as data, with the targets and sources in it; and the value of each number."""
         flat: list[Any] = []
         for entry in self.entries:
@@ -173,7 +173,7 @@ class Query:
             program, self.read = slicing.slice_program(self.numbered, self.entries)
         else:
             program, self.read = _programs.get(self.numbered, slicing.slice_program, self.numbered, self.entries)
-        return program, RecordedValues([self._numbers[1][number] for number in self.read], self)
+        return program, RecordedValues([self.numbers[1][number] for number in self.read], self)
 
     def folded(self) -> Callable[[], tuple[slicing.Program, list[Any]]] | None:
         """What gives the program in which each derivative is one operation; None if there is no derivative in it."""
