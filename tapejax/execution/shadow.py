@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax import jit
 
-from ..execution import trial
+from ..execution import speculation, trial
 from ..execution.residuals import KeepingOp
 from ..execution.schedule import Sightings
 from ..jaxprs import cache
@@ -48,6 +48,7 @@ def switch(on: bool) -> None:
     cache.shadowing = on
     Cache.get = _get if on else _plain_get  # type: ignore[method-assign]
     trial.compare = _compare_runs if on else None
+    speculation.compare = _compare_ahead if on else None
 
 
 def _get(self: Cache[Any], key: Hashable, make: Callable[..., Any], *args: Any) -> Any:
@@ -143,6 +144,13 @@ def _call_both(kept: Op, fresh: Op, *inputs: Any) -> Any:
         return call_both(kept.name, functools.partial(_run, kept), kept.fn, fresh.fn, inputs)
     finally:
         _comparing.now = before
+
+
+def _compare_ahead(name: str, found: Any, run: Callable[[], Any]) -> None:
+    """Raises ShadowError where a plan gave something else than `run` gives."""
+    found, expected = ([x for x in jax.tree.leaves(values) if x is not None] for values in (found, run()))
+    same = close(found, expected, size_of(found)) and [x.aval for x in found] == [x.aval for x in expected]
+    _require(same, name, f"Ahead of it was computed {found}, without a plan it computes {expected}.")
 
 
 def _compare_runs(fn: Function, compiled: Function, args: Values, found: Any) -> None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..jaxprs import cache
+from ..jaxprs import cache, contents
 from ..jaxprs.cache import Cache
 from ..jaxprs.dependence import SCALARS
 from ..jaxprs.fence import ConcreteArray, EvalTrace, current_trace, trace_context, trace_reference
@@ -36,12 +36,12 @@ from ..tape.slicing import Program
 from ..tape.sweep import sweep
 from . import compared, schedule, trial
 
-_SETTINGS = {"": False, "always": True, "off": None}
+_SETTINGS = {"": None, "off": None, "on": False, "always": True}
 _setting = os.environ.get("TAPEJAX_SPECULATE", "")
 if _setting not in _SETTINGS:
     raise ValueError(
-        f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'off', and no operation runs before it arrives, to 'always', and each "
-        "block that came twice runs ahead, or unset it, and those do that came back often enough"
+        f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'on', and what came back often enough runs ahead; to 'always', and what "
+        "came twice does; or to 'off', as it is by default"
     )
 # Whether a plan is made at the second sighting; None: never.
 early: bool | None = _SETTINGS[_setting]
@@ -75,14 +75,6 @@ class Sighting(schedule.Sightings):
     def __init__(self) -> None:
         super().__init__()
         self.before, self.at = list[Any](), 2
-
-
-class Step(NamedTuple):
-    """An operation with its slots."""
-
-    op: Op
-    ins: tuple[int, ...]
-    outs: tuple[int, ...]
 
 
 class Chunk(NamedTuple):
@@ -122,15 +114,13 @@ class Plan:
         if len(slot) != len(order):  # an operation gave the same array twice
             raise NoPlanError
         self.program, self.context, self.debt = program, numbered.context, 0
-        steps = [
-            (op, tuple([slot[x] for x in ins]), tuple([slot[x] for x in outs])) for op, ins, outs in numbered.entries
-        ]
-        self.steps = list(map(Step._make, steps))
-        self.ops = [step.op for step in self.steps]
+        self.ops = [op for op, _, _ in numbered.entries]
+        self.ins = [tuple([slot[x] for x in ins]) for _, ins, _ in numbered.entries]
+        self.outs = [tuple([slot[x] for x in outs]) for _, _, outs in numbered.entries]
         self.read = [slot[x] for x in query.read]
         self.asked = [*map(slot.get, (*numbered.targets, *numbered.sources)), *map(slots.get, recording.watched)]
         self.state = _state(query)
-        self.key = _key(recording, *self.steps[0][:2])
+        self.key = _key(recording, self.ops[0], self.ins[0])
         self.where = recording.marks[0].where  # kept alive: the key has its identity
         self.outer, self.types = len(outer), [_type(values[x]) for x in outer]
         self.arrays = [i for i, x in enumerate(order) if type(values[x]) is ConcreteArray]
@@ -141,38 +131,37 @@ class Plan:
             value, former = values[x], before[x] if len(before) == len(values) else None
             if _is_constant(value):
                 self.values[i] = value if _same(value, former) else None
-            elif name := _attribute(holder := holders.get(id(value)), value):
-                self.guesses[i] = functools.partial(_held, weakref.ref(holder), name)
+            elif name := next(
+                (k for k, y in getattr(holders.get(id(value)), "__dict__", {}).items() if y is value), None
+            ):
+                holder = weakref.ref(holders[id(value)])
+                self.guesses[i] = lambda holder=holder, name=name: getattr(holder(), name, None)  # type: ignore[misc]
             elif type(former) is weakref.ref and former() is value:
                 self.guesses[i] = former
         self.chunks = self._chunks([values[x] for x in order])
 
     def _chunks(self, values: Sequence[Any]) -> dict[int, Chunk]:
         """The chunks by their beginnings: where an input is not known before it arrives, and where one would be too long."""
-        known = {
-            *self.guesses,
-            *[i for i, x in enumerate(self.values) if x is not None],
-            *range(self.outer, len(values)),
-        }
+        known = {i for i, x in enumerate(self.values) if i >= self.outer or i in self.guesses or x is not None}
         edges, longest = [0], _longest(self.ops)
-        for k, step in enumerate(self.steps):
-            if k > edges[-1] and (k - edges[-1] >= longest or not known.issuperset(step.ins)):
+        for k, ins in enumerate(self.ins):
+            if k > edges[-1] and (k - edges[-1] >= longest or not known.issuperset(ins)):
                 edges.append(k)
-            known.update(step.ins)
-        if len(self.steps) < CHUNK_LEAST * len(edges) or not known.issuperset(self.read):
+            known.update(ins)
+        if len(self.ops) < CHUNK_LEAST * len(edges) or not known.issuperset(self.read):
             raise NoPlanError
-        return {a: self._chunk(a, b, values) for a, b in zip(edges, [*edges[1:], len(self.steps)], strict=True)}
+        return {a: self._chunk(a, b, values) for a, b in zip(edges, [*edges[1:], len(self.ops)], strict=True)}
 
     def _chunk(self, start: int, stop: int, values: Sequence[Any]) -> Chunk:
-        steps = self.steps[start:stop]
+        steps = list(zip(self.ops[start:stop], self.ins[start:stop], strict=True))
         whole = len(self.program.steps) <= schedule.COMPILE_AT_MOST and not schedule._has_python(self.program)
-        ends = self.read if whole and stop == len(self.steps) else []
-        outs = [i for step in steps for i in step.outs]
-        wanted = [i for i in dict.fromkeys([*[i for step in steps for i in step.ins], *ends]) if i < outs[0]]
+        ends = self.read if whole and stop == len(self.ops) else []
+        outs = [i for slots in self.outs[start:stop] for i in slots]
+        wanted = [i for i in dict.fromkeys([*[i for _, ins in steps for i in ins], *ends]) if i < outs[0]]
         reads = tuple([i for i in wanted if self.values[i] is None])
         constants = [i for i in wanted if self.values[i] is not None]
         place = {i: k for k, i in enumerate([*reads, *constants, *outs])}.__getitem__
-        same = tuple([(step.op, tuple(map(place, step.ins))) for step in steps])
+        same = tuple([(op, tuple(map(place, ins))) for op, ins in steps])
         backward = (self.program, tuple(map(place, ends))) if ends else None
         given, fixed = [values[i] for i in reads], [values[i] for i in constants]
         key = same, backward, tuple(map(_type, given)), tuple(map(_digits, fixed)), self.context
@@ -182,7 +171,7 @@ class Plan:
 
     def fits(self, inputs: Values) -> bool:
         """Whether it may begin with these `inputs` of its first operation."""
-        pairs = [(x, slot, self.guess(slot)) for x, slot in zip(inputs, self.steps[0].ins, strict=True)]
+        pairs = [(x, slot, self.guess(slot)) for x, slot in zip(inputs, self.ins[0], strict=True)]
         return all([self.is_typed(x, slot) if known is None else _same(x, known) for x, slot, known in pairs])
 
     def guess(self, slot: int) -> Any:
@@ -191,23 +180,11 @@ class Plan:
 
     def is_typed(self, x: Value, slot: int) -> bool:
         """Whether the outer value `x` is of the type of the one in the plan."""
-        expected = self.types[slot]
         if type(x) is not ConcreteArray:
-            return _is_constant(x) and bool(_type(x) == expected)
-        found = x.aval
-        if found is not expected:  # to compare them takes ten times as long
-            if found != expected:
-                return False
-            self.types[slot] = found
-        return not x.committed
-
-
-def _attribute(holder: object, array: Value) -> str | None:
-    return next((name for name, x in getattr(holder, "__dict__", {}).items() if x is array), None)
-
-
-def _held(holder: Callable[[], Any], name: str) -> Any:
-    return getattr(holder(), name, None)
+            return _is_constant(x) and bool(_type(x) == self.types[slot])
+        if x.aval is not self.types[slot] and x.aval == self.types[slot]:  # the latter takes ten times as long
+            self.types[slot] = x.aval
+        return x.aval is self.types[slot] and not x.committed
 
 
 def _longest(ops: Sequence[Op]) -> int:
@@ -241,13 +218,13 @@ def _compile(steps: Any, backward: Any, given: Values, constants: Values, avals:
 
 
 @functools.cache
-def _is_number(kind: Any) -> bool:
+def _is_number(kind: Any) -> bool:  # `type(x)`
     # Python's, and JAX's subclasses of these, which have a dtype
     return kind in SCALARS or (issubclass(kind, (int, float, complex)) and kind.__module__.startswith("jax."))
 
 
 def _is_constant(x: Value) -> bool:
-    return _is_number(type(x)) or (isinstance(x, (np.ndarray, np.generic)) and x.size <= MOST_ELEMENTS)
+    return _is_number(x.__class__) or (isinstance(x, (np.ndarray, np.generic)) and x.size <= MOST_ELEMENTS)
 
 
 def _type(x: Value) -> Any:
@@ -260,7 +237,7 @@ def _type(x: Value) -> Any:
 
 
 def _digits(x: Value) -> Any:
-    return _type(x), repr(x) if _is_number(type(x)) else x.tobytes()
+    return _type(x), repr(x) if _is_number(x.__class__) else x.tobytes()
 
 
 def _same(x: Value, y: Value) -> bool:
@@ -273,27 +250,26 @@ def _same(x: Value, y: Value) -> bool:
 
 def run_sweeps(op: SweepsOp, inputs: Values) -> list[Any]:
     """What `op` gives, a sweep: what was computed ahead, or computed now."""
-    query = inputs.query if type(inputs) is RecordedValues else None
-    if query is None or early is None or op.take is not sweep or type(current_trace()) is not EvalTrace:
-        return schedule.run_sweeps(op, *inputs)
-    session, query.ahead = query.ahead, None
-    if session is None:
+    query: Any = inputs.query if type(inputs) is RecordedValues else None
+    session = query and query.ahead
+    if session is not None and op.take is sweep:
+        query.ahead = None
+        session.plan.debt = max(0, session.plan.debt - 2)  # one was for having begun
+        if session.back:
+            back = iter(session.back)
+            found = [None if slot is None else next(back) for slot in op.program.sources]
+            if compare is not None:
+                compare("gradient", found, lambda: schedule.run_sweeps(op, *inputs))
+            return found
+    elif query is not None and op.take is sweep and early is not None and type(current_trace()) is EvalTrace:
         _learn(query, op.program)
-        return schedule.run_sweeps(op, *inputs)
-    session.plan.debt = max(0, session.plan.debt - 2)  # one was for having begun
-    if not session.back:
-        return schedule.run_sweeps(op, *inputs)
-    back = iter(session.back)
-    found = [None if slot is None else next(back) for slot in op.program.sources]
-    if compare is not None:
-        compare("gradient", found, lambda: schedule.run_sweeps(op, *inputs))
-    return found
+    return schedule.run_sweeps(op, *inputs)
 
 
 def _learn(query: Query, program: Program) -> None:
     """Notes that `query`, which has this `program`, came once more; makes a plan of it when that pays."""
     global begun
-    entries, recording = query.entries, query.recording
+    entries, recording, values = query.entries, query.recording, query.numbers[1]
     if len(entries) < SHORTEST or not recording.marks or not trial._plain():
         return
     sighting = _sightings.get((program, query.read, len(entries)), Sighting)
@@ -303,30 +279,29 @@ def _learn(query: Query, program: Program) -> None:
         sighting.at = 3 + (COMPILE + cost) // (SAVED * len(entries))
     count = sighting.again() + 1
     if count == sighting.at - 1:  # of arrays weak references
-        sighting.before = [
-            weakref.ref(x) if type(x) is ConcreteArray else _is_constant(x) and x for x in query.numbers[1]
-        ]
+        sighting.before = [weakref.ref(x) if type(x) is ConcreteArray else _is_constant(x) and x for x in values]
     elif count == sighting.at:
         sighting.at *= LATER
         before, sighting.before = sighting.before, []
-        if query.watched or query.include_nondifferentiable or entries is not recording.entries:
-            return
+        other = query.watched or query.include_nondifferentiable or entries is not recording.entries
         size = sum([x.nbytes for entry in entries for x in entry.outputs])
-        if size > MOST_BYTES or not all([_is_plain(entry.op, entry.outputs) for entry in entries]):
+        if other or size > MOST_BYTES or not all([_is_plain(entry.op, entry.outputs) for entry in entries]):
             return
         try:
             plan = Plan(query, program, before)
         except NoPlanError:
             return
         alike = _plans.peek(plan.key) or _plans.get(plan.key, list)
-        others = [x for x in alike if (x.program, x.asked) != (program, plan.asked)]
+        others = [x for x in alike if (x.program, x.asked) != (program, plan.asked) or not x.fits(entries[0].inputs)]
         alike[:] = [plan, *others[: MOST_ALIKE - 1]]
         begun = True
 
 
 def _is_plain(op: Op, outputs: Values) -> bool:
     """Whether an operation is nothing but a function that is compiled, of arrays that the user has not placed."""
-    function = (op.call is None or cache.shadowing) and op.key is not op and op.canonicalised() is op
+    # a primitive may be bound in the program, but a jitted function that was asked for more than compilation may not
+    bound = op.call is None or cache.shadowing or getattr((op.bound or (None,))[0], "name", "jit") not in contents.JIT
+    function = bound and op.key is not op and op.canonicalised() is op
     python = isinstance(op, PythonOp) or op.runs_python
     return function and not python and all([type(x) is ConcreteArray and not x.committed for x in outputs])
 
@@ -357,8 +332,11 @@ def follow(op: Op, inputs: Values) -> Any:
     if session is None and not recording.entries and recording.marks:
         session = recording.ahead = _begin(recording, op, inputs)
     outputs = session.step(op, inputs) if session else None
-    if outputs is None:
-        recording.ahead = False
+    recording.ahead = False
+    if outputs is not None:
+        if compare is not None:  # what is compared runs as without a plan
+            compare(op.name, outputs, lambda: runner.current.run(op, inputs))
+        recording.ahead = session
     return outputs
 
 
@@ -367,7 +345,7 @@ def _begin(recording: Recording, op: Op, inputs: Values) -> Session | None:
     alike = _plans.peek(_key(recording, op, inputs)) or []
     for plan in alike[:]:
         if plan.debt > MOST_FAILURES:
-            alike.remove(plan)
+            alike[:] = [x for x in alike if x is not plan]
         elif plan.fits(inputs):
             plan.debt += 1
             return Session(plan)
@@ -390,32 +368,26 @@ class Session:
     def step(self, op: Op, inputs: Values) -> Any:
         """What `op` gives, or None if the plan has another operation, or other inputs, here."""
         plan, position, values = self.plan, self.position, self.values
-        if position == len(plan.steps):
+        if position == len(plan.ops) or (
+            op is not plan.ops[position] and (compare is None or op != plan.ops[position])
+        ):
             return None
-        expected, ins, _ = plan.steps[position]
-        if op is not expected and (compare is None or op != expected):
-            return None
+        ins = plan.ins[position]
         if len(inputs) != len(ins) or trace_context() != plan.context:
             return None
         chunk = plan.chunks[position] if position == self.stop else None
-        if chunk is not None:
-            for slot in chunk.reads:
-                if values[slot] is None:
-                    values[slot] = plan.guess(slot)
+        for slot in chunk.reads if chunk is not None else ():
+            values[slot] = plan.guess(slot) if values[slot] is None else values[slot]
         for x, slot in zip(inputs, ins, strict=True):
-            y = values[slot]
-            if x is not y:
-                if y is None and chunk is not None and slot < plan.outer:
+            if x is not values[slot]:
+                if values[slot] is None and chunk is not None and slot < plan.outer:
                     values[slot] = x
-                elif not _same(x, y):
+                elif not _same(x, values[slot]):
                     return None
         if chunk is not None and not self.launch(chunk):
             return None
         self.position = position + 1
-        found = next(self.returned)
-        if compare is not None:
-            compare(op.name, found, lambda: runner.current.run(op, inputs))
-        return found
+        return next(self.returned)
 
     def launch(self, chunk: Chunk) -> bool:
         """Runs `chunk`, if what it reads is of its types."""
@@ -428,18 +400,16 @@ class Session:
         except Exception:  # of any type: it is for the operation that reads a deleted array, say, to tell
             return False
         leaves = jax.tree.leaves(returned)
-        if len(set(map(id, leaves)).difference(map(id, given))) != len(leaves):  # JAX handed one on
-            return False
         values[chunk.first : chunk.first + len(leaves)] = leaves
         self.stop, self.returned, self.back = chunk.stop, iter(returned), back
-        return True
+        return len(set(map(id, leaves)).difference(map(id, given))) == len(leaves)  # else JAX handed one on
 
     def answer(self, query: Query) -> tuple[Program, list[Any]] | None:
         """The program of `query` and the values that it reads, if it is the plan's, of the plan's recording."""
         plan, values, recording = self.plan, self.values, query.recording
         recording.ahead = False
         alive = plan in (_plans.peek(plan.key) or ())  # a gradient may have been registered
-        as_planned = alive and self.position == len(plan.steps) and _state(query) == plan.state
+        as_planned = alive and self.position == len(plan.ops) and _state(query) == plan.state
         if not as_planned or type(current_trace()) is not EvalTrace or query.entries is not recording.entries:
             return None
         asked = [*query.targets, *query.arrays, *[x for x, _ in recording.watched.values()]]
@@ -451,7 +421,6 @@ class Session:
         written = [id(x) for entry in query.entries for x in entry.outputs]
         read = [values[i] for i in plan.read]
         same = list(map(slots.get, map(id, asked))) == plan.asked and written == ids[len(ids) - len(written) :]
-        if not same or len(slots) != len(ids) or any(map(is_deleted, read)):  # one value may not take the place of two
-            return None
-        query.ahead = self
-        return plan.program, read
+        if same and len(slots) == len(ids) and not any(map(is_deleted, read)):  # no value takes the place of two
+            query.ahead = self
+        return (plan.program, read) if query.ahead else None
