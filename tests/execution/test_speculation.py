@@ -336,7 +336,11 @@ def another_tape_watches(i, w, b):
     return loss, tape.gradient(loss, [w, b])
 
 
-STEPS = [x for x in list(globals().values()) if getattr(x, "__code__", None) and x.__code__.co_varnames[:3] == ("i", "w", "b")]
+STEPS = [
+    x
+    for x in list(globals().values())
+    if getattr(x, "__code__", None) and x.__code__.co_varnames[:3] == ("i", "w", "b")
+]
 # Those in which no plan ever holds: nothing is known before it arrives, or something runs Python.
 NEVER = {nested, gradient_in_the_block, assigned_inside, custom_rule}
 
@@ -372,16 +376,36 @@ def test_it_is_to_the_last_bit_what_compiled_operations_give(held, step, monkeyp
 
 # ---- random programs ---------------------------------------------------------------------------------------------------
 
-UNARY = [tf.sin, tf.tanh, tf.exp, tf.square, tf.sigmoid, tf.stop_gradient, tf.identity, tf.nn.relu, jnp.cos, tf.nn.softplus]
-BINARY = [lambda x, y: x * y, lambda x, y: x + y, lambda x, y: x - y, tf.maximum, tf.minimum, lambda x, y: x / (2 + y * y)]
+UNARY = [
+    tf.sin,
+    tf.tanh,
+    tf.exp,
+    tf.square,
+    tf.sigmoid,
+    tf.stop_gradient,
+    tf.identity,
+    tf.nn.relu,
+    jnp.cos,
+    tf.nn.softplus,
+]
+BINARY = [
+    lambda x, y: x * y,
+    lambda x, y: x + y,
+    lambda x, y: x - y,
+    tf.maximum,
+    tf.minimum,
+    lambda x, y: x / (2 + y * y),
+]
 
 
 def random_program(draw):
     """Lines, each an operation and the numbers of its operands; those below 5 are variables, data and a constant."""
     lines = []
     for k in range(draw.randint(5, 14)):
-        operand = lambda: draw.choice([draw.randrange(5), draw.randrange(5 + k)])  # noqa: E731
-        lines.append((draw.choice(BINARY), operand(), operand()) if draw.random() < 0.6 else (draw.choice(UNARY), operand()))
+        operand = lambda k=k: draw.choice([draw.randrange(5), draw.randrange(5 + k)])  # noqa: E731
+        lines.append(
+            (draw.choice(BINARY), operand(), operand()) if draw.random() < 0.6 else (draw.choice(UNARY), operand())
+        )
     return lines
 
 
@@ -413,7 +437,9 @@ def run(lines, variables, data, way, draw):
                 u.assign(v * 0.9)
             if way == "late" and k == len(lines) // 2:
                 tape.watch(values[-1])
-            values.append(operation(*[tf.convert_to_tensor(values[i]) if len(operands) == 1 else values[i] for i in operands]))
+            values.append(
+                operation(*[tf.convert_to_tensor(values[i]) if len(operands) == 1 else values[i] for i in operands])
+            )
             values[-1] = tf.clip_by_value(tf.convert_to_tensor(values[-1]), -3.0, 3.0)
         loss = tf.reduce_sum(values[-1] * values[-2])
     sources = [*variables, data, values[5]][:: -1 if way == "backwards" else 1]
@@ -460,7 +486,7 @@ def variables():
 
 def test_what_is_given_is_an_array_with_an_identity_of_its_own(held, no_shadow):
     w, b = variables()
-    for i in range(5):
+    for _ in range(5):
         with tf.GradientTape() as tape:
             h = tf.stop_gradient(w.value())
             k = tf.reshape(h, [2])
@@ -615,7 +641,7 @@ def test_threads_follow_one_plan_each_with_values_of_its_own(held, no_shadow):
 def test_placed_arrays_are_left_alone(held, no_shadow):
     w, b = variables()
     here = jax.devices()[0]
-    for i in range(6):
+    for _ in range(6):
         x = jax.device_put(jnp.array([1.0, 2.0]), here)
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(tf.square(tf.sin(x * w) * w + b))
