@@ -1,14 +1,13 @@
 """Train a small network on many devices at once: each has a part of the batch, the gradients are summed over all.
 
-The tape knows nothing of devices. It records arrays that are spread over them as it records any others: the batch is
-spread by `jax.sharding`, JAX runs each operation where its data lie and adds what has to be added across devices, in the
-forward and in the backward pass.
+The tape knows nothing of devices. It records sharded arrays as it records any others: JAX runs each operation where its
+data are and adds what has to be added across devices, in the forward and in the backward pass.
 
-    python examples/data_parallel.py                      all devices of this machine
-    python examples/data_parallel.py --cpus 8             eight devices made of this machine's processor
-    python examples/data_parallel.py --cpus 8 --spread    the parameters are spread over the devices, too
+    python examples/data_parallel.py                       all devices of this machine
+    python examples/data_parallel.py --cpus 8              eight devices made of this machine's processor
+    python examples/data_parallel.py --cpus 8 --sharded    the parameters are divided among the devices, too
 
-With several processes, here or on other machines, each brings its devices; all run the same program:
+With several processes, here or on other machines, each has devices and rows of its own; all run the same program:
 
     python examples/data_parallel.py --cpus 4 --processes 2 --process 0 --coordinator localhost:12345 &
     python examples/data_parallel.py --cpus 4 --processes 2 --process 1 --coordinator localhost:12345
@@ -26,15 +25,16 @@ from jax.sharding import PartitionSpec as P
 import tapejax as tf
 
 WIDTH, BATCH, RATE = 32, 64, 0.3
-# Where the parameters lie when they are spread: which of their axes is divided among the devices.
-SPREAD = {"hidden": {"w": P(None, "data"), "b": P("data")}, "out": {"w": P("data"), "b": P()}}
+# Which axis of each parameter is divided among the devices, where they are sharded.
+SHARDED = {"hidden": {"w": P(None, "data"), "b": P("data")}, "out": {"w": P("data"), "b": P()}}
 
 
 def batches(steps, seed=0):
-    """Points of a curve in three dimensions. Every process makes all of them, and puts its own part on its devices."""
+    """Points of a curve in three dimensions. A process has its own rows of each batch, which it would read from its own files."""
     rng = np.random.default_rng(seed)
+    count = BATCH // jax.process_count()
     for _ in range(steps):
-        x = rng.normal(size=(BATCH, 3)).astype("float32")
+        x = rng.normal(size=(BATCH, 3)).astype("float32")[jax.process_index() * count :][:count]
         yield x, np.sin(x.sum(1, keepdims=True))
 
 
@@ -69,15 +69,19 @@ def step(parameters, x, y):
     return loss, jax.tree.map(lambda p, g: p - RATE * g, parameters, gradients)
 
 
-def train(steps, spread=False, compiled=True):
+def train(steps, sharded=False, compiled=True):
     """The losses of a training run over all devices, and the parameters after it."""
     mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-    specs = SPREAD if spread else jax.tree.map(lambda _: P(), SPREAD)
+    specs = SHARDED if sharded else jax.tree.map(lambda _: P(), SHARDED)
+    rows = NamedSharding(mesh, P("data"))
     parameters = jax.tree.map(lambda spec, x: place(mesh, spec, x), specs, initial_parameters())
     run = jax.jit(step) if compiled else step
     losses = []
-    for x, y in batches(steps):
-        loss, parameters = run(parameters, place(mesh, P("data"), x), place(mesh, P("data"), y))
+    for batch in batches(steps):
+        x, y = (jax.make_array_from_process_local_data(rows, local) for local in batch)
+        loss, parameters = run(parameters, x, y)
+        if not compiled:  # processes that run ahead of each other may each wait for another collective, for ever
+            jax.block_until_ready(parameters)
         losses.append(float(loss))
     return losses, parameters
 
@@ -86,8 +90,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cpus", type=int, help="devices to make of the processor")
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--spread", action="store_true", help="spread the parameters as well as the batch")
-    parser.add_argument("--eager", action="store_true", help="run the step operation by operation, not compiled")
+    parser.add_argument("--sharded", action="store_true", help="divide the parameters as well as the batch")
+    parser.add_argument(
+        "--eager", action="store_true", help="run the step operation by operation, and wait for each step"
+    )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--process", type=int, default=0)
     parser.add_argument("--coordinator", help="address and port of process 0")
@@ -101,7 +107,7 @@ def main():
         jax.distributed.initialize(
             arguments.coordinator, arguments.processes, arguments.process, initialization_timeout=60
         )
-    losses, _ = train(arguments.steps, arguments.spread, not arguments.eager)
+    losses, _ = train(arguments.steps, arguments.sharded, not arguments.eager)
     devices = f"{jax.device_count()} devices of {jax.process_count()} process(es)"
     print(f"{devices}: the loss went from {losses[0]:.4f} to {losses[-1]:.4f} in {len(losses)} steps", flush=True)
     if arguments.losses and arguments.process == 0:

@@ -139,6 +139,23 @@ def heat(ax: Any, matrix: Any, limit: float | None = None, bar: bool = True, **o
     return image
 
 
+Mistakes = dict[str, Any]  # what is said of a wrong answer: the number or array that it is known by
+
+# What students meet often, by a part of the message of the exception.
+ADVICE = {
+    "bwd rule must produce": "The backward function has to return a tuple, with a cotangent for each argument: a single "
+    "one as `(cotangent,)`, with the comma.",
+    "must be tuples or lists": "`jax.jvp` takes the arguments and their tangents as tuples or lists, single ones too: "
+    "`jax.jvp(f, (x,), (v,))`.",
+    "'tuple' and": "A tuple came where a number or an array is needed. `jax.vjp` and `jax.jvp` return two things, and the "
+    "function that `jax.vjp` returns gives a tuple, for a single argument too.",
+    "'NoneType' and": "Something is None where a number is needed: a gradient with respect to what no tape watches?",
+    "'NoneType' object": "Something is None where a value is needed: a gradient with respect to what no tape watches, or "
+    "the result of a function that has no `return`?",
+    "no attribute 'assign": "A tensor cannot be changed. What is to be trained has to be a `tf.Variable`.",
+}
+
+
 class NotRight(AssertionError):
     """What is said to a wrong answer: Jupyter shows the sentence, without a traceback."""
 
@@ -146,11 +163,11 @@ class NotRight(AssertionError):
         return [str(self)]
 
 
-def check(answer: Any, right: Any, expected: str = "") -> None:
+def check(answer: Any, right: Any, expected: str = "", mistakes: Mistakes | None = None) -> None:
     """Checks what a student wrote in the place of ``...``; says so where nothing has been written.
 
     `right` is the answer, up to rounding, or a function that asserts what has to hold of it. `expected` says what kind of
-    answer is asked for: it is told to those who gave another kind.
+    answer is asked for: it is told to those who gave another kind. `mistakes` is as for `same`.
     """
     if blank(answer):
         print("Not answered yet.")
@@ -159,19 +176,21 @@ def check(answer: Any, right: Any, expected: str = "") -> None:
         if callable(right) and not isinstance(right, type):
             right(answer)
         else:
-            _compare(answer, right, expected)
+            _compare(answer, right, expected, mistakes)
     except AssertionError as error:
         raise NotRight(str(error).strip() or "Not right. Try again, or open the answer.") from None
     except Exception as error:  # whatever the student's values or functions raise
         asked = f"Asked for: {expected}. " if expected else ""
-        raise NotRight(f"{asked}This is {kind_of(answer)}, and raised {type(error).__name__}: {error}") from error
+        raised = f"This is {kind_of(answer)}, and raised {type(error).__name__}: {error}"
+        advice = next((advice for text, advice in ADVICE.items() if text in str(error)), raised)
+        raise NotRight(asked + advice) from error
     print("Right.")
 
 
-def grade(answer: Any, right: Any, expected: str = "") -> None:
+def grade(answer: Any, right: Any, expected: str = "", mistakes: Mistakes | None = None) -> None:
     """`check`, to which no answer is an error: for the tests of `nbgrader_export.py`."""
     with contextlib.redirect_stdout(io.StringIO()) as said:
-        check(answer, right, expected)
+        check(answer, right, expected, mistakes)
     if "Not answered yet." in said.getvalue():
         raise NotRight("Not answered yet.")
     print(said.getvalue(), end="")
@@ -203,31 +222,80 @@ def demand(fits: bool, expected: str, value: Any) -> None:
         raise NotRight(f"Asked for: {expected}. This is {kind_of(value)}.")
 
 
-def _compare(answer: Any, right: Any, expected: str) -> None:
+def _compare(answer: Any, right: Any, expected: str, mistakes: Mistakes | None) -> None:
     for kind, words in ((set, "a set, such as {'a', 'b'}"), (type, "a class")):
         if isinstance(right, kind):
             demand(isinstance(answer, kind), expected or words, answer)
+            if kind is set:
+                counts = f"{len(answer - right)} too many, {len(right - answer)} missing"
+                assert answer == right, f"Not right: {counts}. Try again, or open the answer."
             assert answer == right
             return
     if right is None or answer is None:
         assert answer is right, "Not right: this is None." if answer is None else ""
         return
-    same(answer, right, expected=expected)
+    same(answer, right, expected=expected, mistakes=mistakes)
 
 
-def same(answer: Any, right: Any, name: str = "", expected: str = "", rtol: float = 1e-3) -> None:
-    """Asserts that `answer` is the number or array `right`, up to rounding; `name` says of what it is the answer."""
+def same(
+    answer: Any, right: Any, name: str = "", expected: str = "", rtol: float = 1e-3, mistakes: Mistakes | None = None
+) -> None:
+    """Asserts that `answer` is the number or array `right`, up to rounding; `name` says of what it is the answer.
+
+    `mistakes` has what wrong answers are known by: {what is said of one: the number or array that it gives}. A wrong answer that
+    is none of these is compared with the right one, which is told if there is a `name`: what a student's function should give
+    for an example does not give the function away.
+    """
     shape, where = tuple(np.shape(right)), f" for {name}" if name else ""
     words = f"{shape[0]} numbers" if len(shape) == 1 else f"numbers of shape {shape}" if shape else "a number"
     words = (expected or words) + where
     try:
-        given = np.asarray(answer)
+        found = np.asarray(answer)
     except (TypeError, ValueError):  # lists of unequal lengths
-        given = np.array(None)
-    demand(given.dtype.kind in "iufc" and given.shape == shape, words, answer)
-    wrong = np.argwhere(~np.isclose(given, right, rtol=rtol, atol=1e-5))
-    element = f" The first wrong number is at {wrong[0].tolist()}." if shape and len(wrong) else ""
-    assert not len(wrong), f"Not right{where}.{element} Try again, or open the answer."
+        found = np.array(None)
+    numbers, right = found.dtype.kind in "iufc", np.asarray(right)
+
+    def equal(given: Any) -> bool:
+        return np.shape(given) == found.shape and np.allclose(found, given, rtol=rtol, atol=1e-5)
+
+    if numbers and equal(right):
+        return
+    if numbers:
+        cause = next((said for said, given in (mistakes or {}).items() if equal(given)), "") or _likeness(right, equal)
+        assert not cause, f"Not right{where}: {cause}."
+    if isinstance(answer, (list, tuple)) and len(answer) == 1 and np.shape(answer[0]) == shape:
+        raise NotRight(f"Asked for: {words}. This is {kind_of(answer)}: take what is in it.")
+    demand(numbers and found.shape == shape, words, answer)
+    raise AssertionError(f"Not right{where}." + _difference(found, right, rtol, told=bool(name)))
+
+
+def _likeness(right: Any, equal: Callable[[Any], bool]) -> str:
+    """What went wrong, where a wrong answer looks like the right one."""
+    alike = {"the sign is wrong": -right}
+    if right.ndim == 1:
+        alike["the order is reversed"] = right[::-1]
+    if right.ndim == 2:
+        alike["this is the transpose"] = right.T
+    if right.size > 1:
+        factors = (2.0, 0.5, right.size, 1 / right.size, len(right), 1 / len(right))
+        alike |= {f"each number is {factor:.4g} times as large as it should be": factor * right for factor in factors}
+        alike["all numbers are zero"] = np.zeros_like(right)
+    return next((said for said, given in alike.items() if equal(given)), "")
+
+
+def _difference(found: Any, right: Any, rtol: float, told: bool) -> str:
+    """Where an array is not the right one. What the right one is, is told on request."""
+    wrong = np.argwhere(~np.isclose(found, right, rtol=rtol, atol=1e-5))
+    finite = "" if np.all(np.isfinite(found)) or not np.all(np.isfinite(right)) else " Not all of it is finite."
+    if right.size > 6 or not told:
+        first = tuple(wrong[0])
+        place = f" The first wrong number is at {[*map(int, first)]}" if right.shape else ""
+        place += f": {found[first]:.6g}, and it should be {right[first]:.6g}." if told else "." if place else ""
+        return f"{finite}{place} Try again, or open the answer."
+    yours, expected = (
+        np.array2string(x, precision=6, floatmode="maxprec", separator=", ").rstrip(".") for x in (found, right)
+    )
+    return f"{finite} Yours: {yours}. It should be {expected}."
 
 
 def counted(f: Callable) -> Any:
@@ -242,18 +310,9 @@ def counted(f: Callable) -> Any:
     return counting
 
 
-def agree(found: Any, right: Any, name: str, rtol: float = 1e-6) -> None:
-    """As `same`, for what a student's function gives: both numbers are told, since they do not give the function away."""
-    try:
-        same(found, right, name, rtol=rtol)
-    except NotRight:
-        raise
-    except AssertionError:
-        yours, expected = (
-            np.array2string(np.asarray(x), precision=6, floatmode="maxprec", separator=", ", threshold=6).rstrip(".")
-            for x in (found, right)
-        )
-        raise AssertionError(f"Not right for {name}. Yours: {yours}. It should be {expected}.") from None
+def agree(found: Any, right: Any, name: str, rtol: float = 1e-6, mistakes: Mistakes | None = None) -> None:
+    """As `same`, to more digits."""
+    same(found, right, name, rtol=rtol, mistakes=mistakes)
 
 
 def blank(answer: Any) -> bool:

@@ -60,7 +60,6 @@ _NAMESPACES["compat"].v2 = _sys.modules[f"{__name__}.compat.v2"] = _sys.modules[
 _ours = {name: x for name, x in globals().items() if name[0] != "_" and not isinstance(x, type(_sys))}
 vars(_NAMESPACES["compat.v1"]).update({name: x for name, x in _ours.items() if name not in _names.NOT_IN_VERSION_1})
 
-_adapters.package = _sys.modules[__name__]
 _adapters.install()  # at once where Keras is there: a variable that is frozen before the first tape is known to be trained
 
 _when_asked = _names.when_asked("tf", globals())

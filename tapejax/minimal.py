@@ -75,14 +75,14 @@ class GradientTape:
     def jacobian(self, target, sources):
         """The derivative of each element of the target with respect to each of the source: a sweep for each element."""
         rows = jnp.eye(target.size, dtype=target.dtype).reshape(target.size, *target.shape)
-        found = jax.vmap(lambda row: self.gradient(target, sources, row))(rows)
-        return jax.tree.map(lambda x: x.reshape(*target.shape, *x.shape[1:]), found)
+        stacked = jax.vmap(lambda row: self.gradient(target, sources, row))(rows)
+        return jax.tree.map(lambda x: x.reshape(*target.shape, *x.shape[1:]), stacked)
 
     def batch_jacobian(self, target, source):
         """The Jacobian of each row of the target with respect to the same row of the source; it may depend on no other."""
         columns = jnp.eye(target[0].size, dtype=target.dtype).reshape(-1, 1, *target.shape[1:])
-        found = jax.vmap(lambda column: self.gradient(target, source, column + jnp.zeros_like(target)))(columns)
-        return found if found is None else jnp.moveaxis(found, 0, 1).reshape(*target.shape, *source.shape[1:])
+        pulled = jax.vmap(lambda column: self.gradient(target, source, column + jnp.zeros_like(target)))(columns)
+        return pulled if pulled is None else jnp.moveaxis(pulled, 0, 1).reshape(*target.shape, *source.shape[1:])
 
     def _sweep(self, targets, cotangents):
         """The cotangent of each value by its id: the entries from the last to the first, each pulled back by JAX."""

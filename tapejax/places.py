@@ -43,20 +43,20 @@ def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
     """
     frame: Any = sys._getframe(skip)
     where: Place | None = None
-    found: list[Place] = []
+    inner: list[Place] = []
     while frame is not None:
         code = frame.f_code
         whose = _whose(code.co_filename)
         if whose == "user":
             place = code, frame.f_lasti
             if id(frame) == block:
-                return (where or place, (place, *found[::-1])) if found else (place, ())
+                return (where or place, (place, *inner[::-1])) if inner else (place, ())
             where = where or place
-            found.append(place)
+            inner.append(place)
         elif whose == "library":
-            found.append((code, frame.f_lasti))
+            inner.append((code, frame.f_lasti))
         frame = frame.f_back
-    return where, tuple(found[::-1])
+    return where, tuple(inner[::-1])
 
 
 def user_frame() -> int:
@@ -125,11 +125,10 @@ def _line(file: str, code: Any, instruction: int) -> Line:
     return Line(file, number, linecache.getline(file, number).strip(), code.co_name)
 
 
-def forget_lines() -> None:
+def forget_files() -> None:
     """Forgets the lines that were looked up, and whose code the files are."""
-    _line.cache_clear()
-    serves.cache_clear()
-    _whose.cache_clear()
+    for kept in (_line, serves, _whose, _installed_in):
+        kept.cache_clear()
 
 
 # ---- whose code a file is ----------------------------------------------------------------------------------------------

@@ -132,7 +132,8 @@ def command_line_page():
 
 def notebooks():
     """The notebooks in the order of the course, with their titles."""
-    plan = re.findall(r"(?m)^\| \d+ \| \[?(\d+b?) ", (ROOT / "docs" / "course.md").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "course.md").read_text(encoding="utf-8")
+    plan = dict.fromkeys(re.findall(r"(?m)^\| (?:lab )?\d+[ab]? \| \[(\d+b?) ", page))  # two lectures may share one
     found = {path.stem.partition("_")[0]: path for path in (ROOT / "notebooks").glob("*.ipynb")}
     for number in plan:
         if path := found.get(number):

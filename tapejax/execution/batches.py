@@ -27,10 +27,10 @@ def batch(op: BatchOp, *values: Any) -> Any:
     if chunk >= count:
         return rows(jnp.arange(count))
 
-    def fill(i: Any, found: Any) -> Any:  # in place: `lax.map` would stack the chunks first, and hold all of it twice
+    def fill(i: Any, filled: Any) -> Any:  # in place: `lax.map` would stack the chunks first, and hold all of it twice
         start = jnp.minimum(i * chunk, count - chunk)
         part = rows(start + jnp.arange(chunk))
-        return jax.tree.map(lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, axis), found, part)
+        return jax.tree.map(lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, axis), filled, part)
 
     shapes = jax.eval_shape(rows, jnp.arange(count))
     empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)

@@ -48,13 +48,13 @@ def _find_chunks(program: Program) -> tuple[Chunk, ...]:
     if begin is None:
         return ()
     edges = sorted({0, *range(begin, count, length), count})
-    later, sources, found = set(program.targets), {*program.sources}, []
+    later, sources, parts = set(program.targets), {*program.sources}, []
     same: dict[Program, Program] = {}
     for a, b in zip(reversed(edges[:-1]), reversed(edges), strict=False):
         chunk = _chunk(program.steps[a:b], later, sources)
-        found.append(chunk._replace(program=same.setdefault(chunk.program, chunk.program)))
+        parts.append(chunk._replace(program=same.setdefault(chunk.program, chunk.program)))
         later.update([step.ins[i] for step in program.steps[a:b] for i in step.active_ins])
-    return tuple(reversed(found))
+    return tuple(reversed(parts))
 
 
 def _chunk(steps: Sequence[Step], later: Set[int | None], sources: Set[int | None]) -> Chunk:

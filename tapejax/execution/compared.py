@@ -13,7 +13,7 @@ from typing import Any
 import jax
 
 from ..jaxprs import contents
-from ..jaxprs.dependence import has_inexact_dtype
+from ..jaxprs.dependence import type_has_tangent
 from ..jaxprs.evaluate import evaluate
 from ..jaxprs.fence import Literal
 from ..jaxprs.lifting import run_equation
@@ -73,8 +73,8 @@ def _compared(flat: JaxProgram) -> set[Atom]:
     compared: set[Atom] = set()
     for eqn in reversed(flat.eqns):
         name = eqn.primitive.name
-        moved = name in _MOVES and all([has_inexact_dtype(v.aval) and v not in compared for v in eqn.outvars])
+        moved = name in _MOVES and all([type_has_tangent(v.aval) and v not in compared for v in eqn.outvars])
         if not moved and name not in _SMOOTH:
-            compared.update([v for v in eqn.invars if not isinstance(v, Literal) and has_inexact_dtype(v.aval)])
+            compared.update([v for v in eqn.invars if not isinstance(v, Literal) and type_has_tangent(v.aval)])
     exact = _MOVES | _COMPARES
     return {v for eqn in flat.eqns if eqn.primitive.name not in exact for v in eqn.outvars if v in compared}

@@ -77,24 +77,24 @@ def convolve(x: Value, w: Value, windows: Windows) -> Any:
 def _rule(x: Shape, w: Shape, windows: Windows) -> Function | None:
     """How a convolution is computed, None where XLA has nothing better to be given."""
     batch, (*kernel, depth, out) = x[0], w
-    found, rank = windows.sizes(x, w), len(kernel)
+    sizes, rank = windows.sizes(x, w), len(kernel)
     dilated = [axis for axis in range(rank) if windows.x_dilation[axis] > 1]
-    if 0 in (*x, *w, *found):
+    if 0 in (*x, *w, *sizes):
         return None
     if dilated and max(windows.strides) > 1:
         return _by_zeros
     if windows.batch_groups > 1:
         if batch == windows.batch_groups:
             slow = batch < out or batch >= MANY_CHANNELS
-            return _by_places if slow and math.prod(found) <= MOST_TAPS and not dilated else None
+            return _by_places if slow and math.prod(sizes) <= MOST_TAPS and not dilated else None
         return _by_group if windows.batch_groups <= MOST_GROUPS_OF_A_GRADIENT else None
     if windows.groups > 1:
         if depth * out <= FEW_PRODUCTS * windows.groups and depth * math.prod(kernel) <= MOST_TAPS:
             return functools.partial(_by_remainder, axis=dilated[0]) if dilated else _by_taps
         return _by_group if windows.groups <= MOST_GROUPS else None
-    if dilated and max(windows.w_dilation) == 1 and math.prod(kernel) > math.prod(found):
+    if dilated and max(windows.w_dilation) == 1 and math.prod(kernel) > math.prod(sizes):
         return _exchanged
-    if rank < 3 or min(kernel[0], found[0]) > MOST_ALONG_DEPTH:
+    if rank < 3 or min(kernel[0], sizes[0]) > MOST_ALONG_DEPTH:
         return None
     return functools.partial(_by_remainder, axis=0) if dilated[:1] == [0] else _by_depth
 
@@ -119,17 +119,17 @@ def _by_xla(x: Value, w: Value, windows: Windows) -> Any:
 def _by_taps(x: Value, w: Value, windows: Windows) -> Any:
     """Few channels to a group: for each place of the kernel a strided slice times the kernel's numbers there."""
     *kernel, depth, out = w.shape
-    found = windows.sizes(x.shape, w.shape)
+    sizes = windows.sizes(x.shape, w.shape)
     x = x.reshape(*x.shape[:-1], windows.groups, depth, 1)
     w = w.reshape(*kernel, depth, windows.groups, out // windows.groups)
     total: Any = None
     for tap in itertools.product(*map(range, kernel)):
         starts = [t * rate - low for t, rate, (low, _) in zip(tap, windows.w_dilation, windows.padding, strict=True)]
-        part = _taken(x, starts, found, windows.strides)
+        part = _taken(x, starts, sizes, windows.strides)
         for i in range(depth):
             product = (part[..., i, :] * w[(*tap, i)]).astype(_sum_of(windows.dtype))
             total = product if total is None else total + product
-    return total.reshape(x.shape[0], *found, out).astype(windows.dtype)
+    return total.reshape(x.shape[0], *sizes, out).astype(windows.dtype)
 
 
 def _sum_of(dtype: Any) -> Any:
@@ -148,20 +148,20 @@ def _by_places(x: Value, w: Value, windows: Windows) -> Any:
     """The kernel's gradient of a depthwise convolution: for each of its places a product that is summed up for each channel."""
     count = windows.batch_groups
     w = w.reshape(*w.shape[:-1], count, -1)
-    found = windows.sizes(x.shape, w.shape)
+    sizes = windows.sizes(x.shape, w.shape)
     parts = []
-    for place in itertools.product(*map(range, found)):
+    for place in itertools.product(*map(range, sizes)):
         starts = [i * stride - low for i, stride, (low, _) in zip(place, windows.strides, windows.padding, strict=True)]
         part = jnp.moveaxis(_taken(x, starts, w.shape, windows.w_dilation), 0, -1)[..., None]
         parts.append((part * w).sum(range(w.ndim - 2), _sum_of(windows.dtype)))
-    return jnp.stack(parts).reshape(1, *found, -1).astype(windows.dtype)
+    return jnp.stack(parts).reshape(1, *sizes, -1).astype(windows.dtype)
 
 
 def _exchanged(x: Value, w: Value, windows: Windows) -> Any:
     """The kernel's gradient of a transposed convolution: `w` is larger than the result, and `x` dilated. The other way round it
     is the kernel's gradient of a strided convolution, with the result back to front."""
-    axes, found = range(1, x.ndim - 1), windows.sizes(x.shape, w.shape)
-    each = zip(x.shape[1:], w.shape, found, windows.padding, windows.x_dilation, strict=False)
+    axes, sizes = range(1, x.ndim - 1), windows.sizes(x.shape, w.shape)
+    each = zip(x.shape[1:], w.shape, sizes, windows.padding, windows.x_dilation, strict=False)
     padding = tuple([(n - 1 - low, (size - 1) * apart + 1 + low - k) for size, k, n, (low, _), apart in each])
     other = windows._replace(padding=padding, x_dilation=windows.w_dilation, w_dilation=windows.x_dilation)
     y = convolve(jnp.moveaxis(w, -1, 0), jnp.moveaxis(x, 0, -1), other)
@@ -304,11 +304,11 @@ def is_eigens(eqn: Equation) -> bool:
     if eqn.primitive.name != CONVOLUTION:
         return True
     p, layout = eqn.params, eqn.params["dimension_numbers"]
-    kernel, found = (
+    kernel, sizes = (
         [v.aval.shape[i] for i in spec[2:]]
         for v, spec in ((eqn.invars[1], layout.rhs_spec), (eqn.outvars[0], layout.out_spec))
     )
-    within = max(p["lhs_dilation"], default=1) == 1 or len(kernel) < 3 and math.prod(kernel) <= math.prod(found)
+    within = max(p["lhs_dilation"], default=1) == 1 or len(kernel) < 3 and math.prod(kernel) <= math.prod(sizes)
     return within and p["batch_group_count"] == 1 and jnp.issubdtype(eqn.outvars[0].aval.dtype, jnp.floating)
 
 

@@ -15,8 +15,9 @@ import jax
 from ..jaxprs import cache, contents, interning, lifting, prints
 from ..jaxprs.cache import Cache, Once
 from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, snapshot
+from ..jaxprs.dependence import Links
 from ..jaxprs.fence import EvalTrace, Tracer, current_trace, jaxpr_as_fun, runs_compiled
-from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
+from ..jaxprs.types import Function, JaxProgram, Params, Positions, Primitive, Value, Values
 from ..tape import rules, runner
 from ..tape.operation import CACHED_OPS, JittedOp, Op, PythonOp, ToldOp
 from ..tape.primitives import TracedCall, as_it_came, silent, traced_or_refused, unrecognised
@@ -31,13 +32,13 @@ def operation(primitive: Primitive, params: Params, args: Values) -> tuple[Op, S
         return _bind_op(primitive, params), args
     # `jnp` functions bring the same objects every time
     key = primitive, *map(id, params.values())
-    found = _program_ops.get(key, _make_program_op, primitive, params, args)
-    for name, position, program in found.programs:
+    entry = _program_ops.get(key, _make_program_op, primitive, params, args)
+    for name, position, program in entry.programs:
         value = params[name]
         if program() is not (value if position is None else value[position]):  # another one is where that was
             _program_ops.discard(key)
             return operation(primitive, params, args)
-    return found.op, (*found.arrays, *args) if found.arrays else args
+    return entry.op, (*entry.arrays, *args) if entry.arrays else args
 
 
 def _moves(devices: Sequence[Any], args: Values) -> bool:
@@ -56,18 +57,26 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
     """The Op of a program without an exact key. What is known of one goes with it; forward, it may be like others."""
     op = unrecognised(primitive, params)
     if isinstance(op, JittedOp):
-        known = _known.setdefault(params["jaxpr"], op.known)
-        if "remade" not in known:
-            known["remade"] = not _is_first(op.name, params["jaxpr"])
-        if not known["remade"]:
-            return JittedOp(op.name, op.fn, op.call, known)
-        op = ToldOp(op.name, op.fn, op.call, known)
-    return type(op)(op.name, op.fn, _forward_call(primitive, params, op.call or op.fn), op.known)
+        shared = _shared.get(params["jaxpr"])
+        if shared is None:
+            first = _is_first(op.name, params["jaxpr"])
+            shared = _shared[params["jaxpr"]] = _Shared(op.links_by, op.not_linearized, first)
+        if shared.first:
+            return JittedOp(op.name, op.fn, op.call, shared.links_by, shared.not_linearized)
+        op = ToldOp(op.name, op.fn, op.call, shared.links_by)
+    return op.with_call(_forward_call(primitive, params, op.call or op.fn))
 
 
-_known: weakref.WeakKeyDictionary[JaxProgram, dict[Any, Any]] = weakref.WeakKeyDictionary()
+class _Shared(NamedTuple):
+    """What the operations of one program without a key share; `first`: whether there was no like of it."""
+
+    links_by: dict[Any, Links]
+    not_linearized: set[Positions]
+    first: bool
+
+
+_shared: weakref.WeakKeyDictionary[JaxProgram, _Shared] = cache.by_object()
 _likes: Cache[bool] = Cache(CACHED_OPS)
-cache.on_clear(_known.clear)
 
 
 def _is_first(name: str, jaxpr: JaxProgram) -> bool:
@@ -143,11 +152,11 @@ def _make_program_op(primitive: Primitive, params: Params, args: Values) -> Prog
         for position, x in (enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)])
         if isinstance(x, JAXPR_TYPES)
     ]
-    if kept and not cache.shadowing:
+    if kept and cache.shadow is None:
         held = {name for name, _, _ in programs}
         params = {name: x for name, x in params.items() if name not in held}
-    found = ProgramOp(op, arrays.values(), params, programs)
-    return found if kept else Once(found)
+    entry = ProgramOp(op, arrays.values(), params, programs)
+    return entry if kept else Once(entry)
 
 
 def _forget_programs(programs: list[JaxProgram]) -> None:
@@ -159,17 +168,17 @@ def _forget_programs(programs: list[JaxProgram]) -> None:
             return any(map(mentions, key))
         return id(key.value if type(key) is Identity else key) in gone
 
-    found = []
+    dropped = []
     for kept in (_bind_ops, _jaxpr_ops):
         for key, op in kept.items():
             if mentions(key):
                 kept.discard(key)
-                found.append(op)
-    lost = set(map(id, found))
-    for key, known in _program_ops.items():
-        if id(known.op) in lost or any([program() is None for _, _, program in known.programs]):
+                dropped.append(op)
+    lost = set(map(id, dropped))
+    for key, entry in _program_ops.items():
+        if id(entry.op) in lost or any([program() is None for _, _, program in entry.programs]):
             _program_ops.discard(key)
-    forget(*found)
+    forget(*dropped)
 
 
 interning.on_drop(_forget_programs)
@@ -180,14 +189,14 @@ def forget(*ops: Op) -> None:
     concerned: dict[int, tuple[Any, bool]] = {id(op): (op, True) for op in ops}
 
     def concerns(op: Any) -> bool:
-        known = concerned.get(id(op))
-        if known is None:
+        answer = concerned.get(id(op))
+        if answer is None:
             parts = op.key if type(op.key) is tuple else ()
             # an operation of its key, or those of a program in it
             steps = [step.op for part in parts for step in getattr(part, "steps", ())]
             made_of = [*steps, *[part for part in parts if hasattr(part, "fn")]]
-            known = concerned[id(op)] = op, any(map(concerns, made_of))
-        return known[1]
+            answer = concerned[id(op)] = op, any(map(concerns, made_of))
+        return answer[1]
 
     for kept, ops_in in rules.caches:
         for key, _ in kept.items():
@@ -203,17 +212,17 @@ def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: 
     if not arrays:
         same = {name: interning.intern(value) for name, value in params.items()}
         return _uncacheable(primitive, params) if interning.is_uncacheable(same) else _bind_op(primitive, same)
-    given = lifting.with_inputs(params, arrays)
-    recognised = not interning.is_uncacheable(given) and not contents.constants(given["jaxpr"])
+    bound = lifting.with_inputs(params, arrays)
+    recognised = not interning.is_uncacheable(bound) and not contents.constants(bound["jaxpr"])
     if recognised and contents.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
-        return TracedCall(given["jaxpr"], params["name"]).op()
-    found = (_bind_op if recognised else _uncacheable)(primitive, given)
-    if type(found) is ToldOp and not any(map(_is_placed, arrays.values())):
-        return found
+        return TracedCall(bound["jaxpr"], params["name"]).op()
+    bare = (_bind_op if recognised else _uncacheable)(primitive, bound)
+    if type(bare) is ToldOp and not any(map(_is_placed, arrays.values())):
+        return bare
     call = as_it_came(primitive, params, len(arrays))
-    if not isinstance(found, ToldOp):  # others have it, too
-        return type(found)(found.name, found.fn, call, found.key)
-    return type(found)(found.name, found.fn, call, found.known)
+    if not isinstance(bare, ToldOp):  # others have it, too
+        return type(bare)(bare.name, bare.fn, call, bare.key)
+    return bare.with_call(call)
 
 
 def _is_placed(x: Value) -> bool:
@@ -224,12 +233,12 @@ def _is_placed(x: Value) -> bool:
 # ---- of a call that was traced into a jaxpr -------------------------------------------------------------------------
 
 
-def staged(known: TracedCall) -> Op:
+def staged(call: TracedCall) -> Op:
     """The Op under which a call is recognised."""
-    same = interning.intern(known.jaxpr)
+    same = interning.intern(call.jaxpr)
     if interning.is_uncacheable({"jaxpr": same}) or contents.constants(same) or not contents.compiles(same):
-        return known._replace(jaxpr=same).plain()
-    key = same, known.name, known.closed_over
+        return call._replace(jaxpr=same).plain()
+    key = same, call.name, call.closed_over
     return _jaxpr_ops.get(key, _make_jaxpr_op, *key)
 
 

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jax import jit
 
 from ..jaxprs import derivatives
-from ..jaxprs.cache import Cache
+from ..jaxprs.cache import Cache, by_object
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.contents import jaxprs_in, tells_zeros
-from ..jaxprs.dependence import Links, carries_tangent
+from ..jaxprs.dependence import Links, has_tangent, type_has_tangent
 from ..jaxprs.fence import Zero, jaxpr_as_fun, trace_context
 from ..jaxprs.types import Equation, Function, JaxProgram, Positions, Primitive, Values
 from ..tape import runner
@@ -71,8 +71,8 @@ class KeepingOp(Op):
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
         noted, kept = entry.outputs[: self.outputs], entry.outputs[self.outputs :]
-        found = self._noted.links(entry._replace(outputs=noted), kinds, active_ins)
-        return found._replace(by=(*found.by, *[frozenset[int]()] * len(kept)))
+        of_noted = self._noted.links(entry._replace(outputs=noted), kinds, active_ins)
+        return of_noted._replace(by=(*of_noted.by, *[frozenset[int]()] * len(kept)))
 
     def residuals(self, outs: tuple[int, ...]) -> tuple[int, ...]:
         return outs[self.outputs :]
@@ -92,7 +92,7 @@ def _with_tangent(fn: Function, inputs: Values, active_ins: Positions) -> Functi
 
     def at(*active: Any) -> tuple[list[Any], list[Any]]:
         every = restricted(*active)
-        return [x for x in every if carries_tangent(x)], every
+        return [x for x in every if has_tangent(x)], every
 
     return at
 
@@ -108,11 +108,11 @@ def _pullback(op: KeepingOp, active_ins: Positions, active_outs: Positions) -> O
     def pull(*flat: Any) -> tuple[Any, ...]:
         kept = iter(flat[len(op.program.in_avals) : -len(active_outs)])
         residuals = [next(kept) if i is None else flat[i] for i in op.read]
-        given = dict(zip(active_outs, flat[-len(active_outs) :], strict=True))
+        cotangent_of = dict(zip(active_outs, flat[-len(active_outs) :], strict=True))
         ends = [
-            given[j] if j in given else jnp.zeros(aval.shape, aval.dtype)
+            cotangent_of[j] if j in cotangent_of else jnp.zeros(aval.shape, aval.dtype)
             for j, aval in outputs
-            if carries_tangent(aval)
+            if type_has_tangent(aval)
         ]
         back = jax.tree.unflatten(op.structure, residuals)(ends)
         return tuple([back[op.active_ins.index(i)] for i in active_ins])
@@ -126,7 +126,7 @@ class LinearizedOp(JittedOp):
     __slots__ = ("active_ins", "avals", "vjp")
 
     def __init__(self, op: JittedOp, active_ins: Positions, avals: dict[int, Any], vjp: Any):
-        super().__init__(op.name, op.fn, op.call, op.known)
+        super().__init__(op.name, op.fn, op.call, op.links_by, op.not_linearized)
         self.active_ins, self.avals, self.vjp = active_ins, avals, vjp
 
     def pull_back(self, step: Step, inputs: Values, cotangents: dict[int, Any]) -> Sequence[Any]:
@@ -135,14 +135,14 @@ class LinearizedOp(JittedOp):
         otherwise = pullback(self, step.active_ins, tuple(cotangents), step.perturbed)
 
         def pull(*flat: Any) -> Sequence[Any]:
-            given = dict(zip(cotangents, flat[len(inputs) :], strict=True))
-            ends = [given[j] if j in given else Zero(aval.to_ct_aval()) for j, aval in self.avals.items()]
+            cotangent_of = dict(zip(cotangents, flat[len(inputs) :], strict=True))
+            ends = [cotangent_of[j] if j in cotangent_of else Zero(aval.to_ct_aval()) for j, aval in self.avals.items()]
             try:
                 back = self.vjp(ends)
             except Exception:  # of any type: it has no gradient, or a rule of the user's takes no symbolic zeros
-                self.known[self.active_ins] = False
-                found: Sequence[Any] = runner.current.run(otherwise, flat)
-                return found
+                self.not_linearized.add(self.active_ins)
+                results: Sequence[Any] = runner.current.run(otherwise, flat)
+                return results
             return [x for i, x in zip(self.active_ins, back, strict=True) if i in step.active_ins]
 
         return self.run_derivative(PythonOp(otherwise.name, pull), (*inputs, *cotangents.values()))
@@ -154,7 +154,7 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
     To run it and then `jax.vjp` of it would compile and run it twice.
     """
     active_ins = _reached(inputs, recordings)
-    if not active_ins or has_rule(op.name) or not op.known.get(active_ins, True):
+    if not active_ins or has_rule(op.name) or active_ins in op.not_linearized:
         return None
 
     def run(*flat: Any) -> Any:
@@ -163,31 +163,31 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
     try:
         _, vjp, every = runner.current.run(PythonOp(op.name, run), inputs)
     except Exception:  # it has no derivative: `gradient` says so, if it is asked
-        op.known[active_ins] = False
+        op.not_linearized.add(active_ins)
         return None
-    avals = {j: jax.typeof(x) for j, x in enumerate(every) if carries_tangent(x)}
+    avals = {j: jax.typeof(x) for j, x in enumerate(every) if has_tangent(x)}
     return every, Kept(LinearizedOp(op, active_ins, avals, vjp), ())
 
 
 def _reached(inputs: Values, recordings: Sequence[Recording]) -> Positions:
     """Which inputs carry gradient."""
     reached = set().union(*map(_reached_in, recordings))
-    return tuple([i for i, x in enumerate(inputs) if id(x) in reached and carries_tangent(x)])
+    return tuple([i for i, x in enumerate(inputs) if id(x) in reached and has_tangent(x)])
 
 
 def _reached_in(recording: Recording) -> set[int]:
     """The ids of the arrays that are watched, or were computed from one that was: gradient may go back to them."""
-    seen, found = _reached_ids.get(recording, (0, set()))
-    found.update(recording.watched)
+    seen, ids = _reached_ids.get(recording, (0, set()))
+    ids.update(recording.watched)
     for entry in recording.entries[seen:]:
-        if any([id(x) in found for x in entry.inputs]):
-            found.update(map(id, entry.outputs))
-    _reached_ids[recording] = len(recording.entries), found
-    return found
+        if any([id(x) in ids for x in entry.inputs]):
+            ids.update(map(id, entry.outputs))
+    _reached_ids[recording] = len(recording.entries), ids
+    return ids
 
 
 # how many entries of a recording were looked at, and what `_reached_in` found among them
-_reached_ids: weakref.WeakKeyDictionary[Recording, tuple[int, set[int]]] = weakref.WeakKeyDictionary()
+_reached_ids: weakref.WeakKeyDictionary[Recording, tuple[int, set[int]]] = by_object()
 
 
 def is_large(op: Op, program: JaxProgram) -> bool:
@@ -202,17 +202,17 @@ def keeping(noted: Op, op: Op, inputs: Values, recordings: Sequence[Recording]) 
     active_ins = _reached(inputs, recordings)
     if not active_ins:
         return None
-    found = _keeping.get((noted, active_ins, trace_context()), _make, noted, op, active_ins, inputs)
-    return found if isinstance(found, KeepingOp) else None
+    wide = _keeping.get((noted, active_ins, trace_context()), _make, noted, op, active_ins, inputs)
+    return wide if isinstance(wide, KeepingOp) else None
 
 
 def _make(noted: Op, op: Op, active_ins: Positions, inputs: Values) -> Op:
     """The operation that keeps; or `op`, where there is nothing to keep, or no derivative: then `gradient` raises the reason."""
     try:
-        found = KeepingOp(noted, op, active_ins, inputs)
+        wide = KeepingOp(noted, op, active_ins, inputs)
     except Exception:  # of any type: rules are the user's
         return op
-    return found if None in found.read else op
+    return wide if None in wide.read else op
 
 
 _is_large: Cache[bool] = Cache(4096)

@@ -49,8 +49,8 @@ class Fast(runner.Runner):
         return ready
 
     def _decided(self, op: weakref.ref[Op], compiled: Function) -> None:
-        if (found := op()) is not None:
-            found.prepared[self] = compiled
+        if (alive := op()) is not None:
+            alive.prepared[self] = compiled
 
 
 def _by_operations(op: OperationsOp, inputs: Values) -> Any:
@@ -75,15 +75,15 @@ class Known(primitives.Recognition):
     def operation(self, primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
         return recognition.operation(primitive, params, args)
 
-    def staged(self, known: TracedCall) -> Op:
-        return recognition.staged(known)
+    def staged(self, call: TracedCall) -> Op:
+        return recognition.staged(call)
 
     def run_program(
         self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op
     ) -> tuple[Any, Kept | None]:
         if type(op) is JittedOp:
-            found = linearized(op, inputs, recordings)
-            return found if found is not None else super().run_program(op, inputs, recordings, program, noted)
+            results = linearized(op, inputs, recordings)
+            return results if results is not None else super().run_program(op, inputs, recordings, program, noted)
         if not isinstance(op, PythonOp) and is_large(noted, program) and _is_plain(noted):
             wide = keeping(noted, op, inputs, recordings)
             if wide is not None:

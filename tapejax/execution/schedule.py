@@ -50,10 +50,10 @@ def _run_sweep(op: SweepsOp, *inputs: Any) -> list[Any]:
         long = take is sweep and len(program.steps) > COMPILE_AT_MOST and not _has_python(program)
         parts = chunks(program) if long else ()
         return _sweep_chunks(program, parts, *op.split(inputs)) if parts else op.fn(*inputs)
-    found = dispatch.run(op.whole(), inputs)
+    results = dispatch.run(op.whole(), inputs)
     if take is push:
-        return list(found)
-    back = iter(found)
+        return list(results)
+    back = iter(results)
     return [None if slot is None else next(back) for slot in program.sources]
 
 
@@ -71,11 +71,11 @@ def _sweep_chunks(
     ct: dict[int, Any] = {}
     for slot, x in zip(program.targets, cotangents, strict=True):
         add(ct, slot, x)
-    known = len(values)
+    recorded = len(values)
     for part in reversed(parts):
         if not all([slot in ct for slot in part.targets]):
             return sweep(program, values, cotangents)  # nothing came back to some value: only step by step tells
-        read = [values[slot] if slot < known else None for slot in part.read]
+        read = [values[slot] if slot < recorded else None for slot in part.read]
         back = _run_sweep(SweepsOp("gradient", sweep, part.program, True), *read, *[ct[slot] for slot in part.targets])
         first_computed = len(part.sources) - part.computed
         for i, (slot, x) in enumerate(zip(part.sources, back, strict=True)):
@@ -142,8 +142,8 @@ def _has_python(program: Program) -> bool:
 
 
 def _look_for_python(program: Program) -> bool | Once:
-    found = any([step.op.runs_python for step in program.steps])
-    return Once(found) if found else found  # to keep it would keep the arrays of that call
+    python = any([step.op.runs_python for step in program.steps])
+    return Once(python) if python else python  # to keep it would keep the arrays of that call
 
 
 def _kind(value: Any) -> Any:

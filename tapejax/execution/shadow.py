@@ -15,11 +15,10 @@ import jax
 import numpy as np
 from jax import jit
 
-from ..execution import speculation, trial
 from ..execution.residuals import KeepingOp
 from ..execution.schedule import Sightings
 from ..jaxprs import cache
-from ..jaxprs.cache import Cache, Once
+from ..jaxprs.cache import Once
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import ClosedJaxpr, ConcreteArray, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.types import Function, JaxProgram, Value, Values
@@ -40,24 +39,27 @@ class _Comparing(threading.local):
 
 
 _comparing = _Comparing()
-_plain_get = Cache.get
+
+
+class Comparing(cache.Shadow):
+    """Raises ShadowError where the two differ."""
+
+    def kept(self, key: Hashable, kept: Any, make: Function, args: tuple[Any, ...]) -> Any:
+        if _comparing.now:  # what a comparison looks up itself is not compared again
+            return kept
+        fresh = make(*args)
+        return compare(kept, fresh.value if isinstance(fresh, Once) else fresh, key)
+
+    def ran(self, fn: Function, compiled: Function, args: Values, results: Any) -> None:
+        _compare_runs(fn, compiled, args, results)
+
+    def ahead(self, name: str, results: Any, run: Callable[[], Any]) -> None:
+        _compare_ahead(name, results, run)
 
 
 def switch(on: bool) -> None:
     """Turns shadow mode on or off, for the whole process. Off it costs nothing."""
-    cache.shadowing = on
-    Cache.get = _get if on else _plain_get  # type: ignore[method-assign]
-    trial.compare = _compare_runs if on else None
-    speculation.compare = _compare_ahead if on else None
-
-
-def _get(self: Cache[Any], key: Hashable, make: Callable[..., Any], *args: Any) -> Any:
-    """`Cache.get` in shadow mode."""
-    kept = self.peek(key)
-    if kept is None or _comparing.now:  # what a comparison looks up itself is not compared again
-        return _plain_get(self, key, make, *args)
-    fresh = make(*args)
-    return compare(kept, fresh.value if isinstance(fresh, Once) else fresh, key)
+    cache.shadow = Comparing() if on else None
 
 
 def _require(same: bool, name: str, what: str) -> None:
@@ -130,8 +132,8 @@ def _(kept: JaxProgram, fresh: JaxProgram, key: Any) -> JaxProgram:
 
 
 def _compare_programs(kept: JaxProgram, fresh: JaxProgram, name: str) -> None:
-    found = difference(kept, fresh)
-    _require(found is None, name, found or "")
+    differs = difference(kept, fresh)
+    _require(differs is None, name, differs or "")
 
 
 def _run(op: Op, *inputs: Any) -> Any:
@@ -146,22 +148,22 @@ def _call_both(kept: Op, fresh: Op, *inputs: Any) -> Any:
         _comparing.now = before
 
 
-def _compare_ahead(name: str, found: Any, run: Callable[[], Any]) -> None:
+def _compare_ahead(name: str, results: Any, run: Callable[[], Any]) -> None:
     """Raises ShadowError where a plan gave something else than `run` gives."""
-    found, expected = ([x for x in jax.tree.leaves(values) if x is not None] for values in (found, run()))
-    same = close(found, expected, size_of(found)) and [x.aval for x in found] == [x.aval for x in expected]
-    _require(same, name, f"Ahead of it was computed {found}, without a plan it computes {expected}.")
+    results, expected = ([x for x in jax.tree.leaves(values) if x is not None] for values in (results, run()))
+    same = close(results, expected, size_of(results)) and [x.aval for x in results] == [x.aval for x in expected]
+    _require(same, name, f"Ahead of it was computed {results}, without a plan it computes {expected}.")
 
 
-def _compare_runs(fn: Function, compiled: Function, args: Values, found: Any) -> None:
-    """Raises ShadowError where the compiled program computes something else than was `found` without it."""
-    found, expected = jax.tree.leaves(found), jax.tree.leaves(compiled(*args))
+def _compare_runs(fn: Function, compiled: Function, args: Values, results: Any) -> None:
+    """Raises ShadowError where the compiled program computes something else than the `results` without it."""
+    results, expected = jax.tree.leaves(results), jax.tree.leaves(compiled(*args))
     # one that is not read may have been donated
     held = [x for x in args if not (isinstance(x, jax.Array) and x.is_deleted())]
     numbers = [x for x in held if not (hasattr(x, "dtype") and _is_key(x))]
-    same = close(found, expected, size_of(numbers)) and [x.aval for x in found] == [x.aval for x in expected]
+    same = close(results, expected, size_of(numbers)) and [x.aval for x in results] == [x.aval for x in expected]
     name = getattr(fn, "__name__", "operation")
-    _require(same, name, f"Before it was compiled it computed {found}, compiled it computes {expected}.")
+    _require(same, name, f"Before it was compiled it computed {results}, compiled it computes {expected}.")
 
 
 # ---- programs, as they are written ----------------------------------------------------------------------------------
@@ -197,8 +199,8 @@ def difference(one: JaxProgram, other: JaxProgram) -> str | None:
         if x.ctx != y.ctx:
             return f"The context of {x.primitive} differs."
         for name in x.params:
-            if found := _different_parameter(x.params[name], y.params[name]):
-                return f"{name} of {x.primitive}: {found}"
+            if differs := _different_parameter(x.params[name], y.params[name]):
+                return f"{name} of {x.primitive}: {differs}"
     return None if atoms(a.outvars, b.outvars) else "Its results differ."
 
 
@@ -248,8 +250,8 @@ def call_both(name: str, call: Function, kept: Function, fresh: Function, inputs
       ShadowError: it is another program, or computes something else.
     """
     program = _traced(fresh, inputs)
-    found = difference(_traced(kept, inputs), program)
-    _require(found is None, name, found or "")
+    differs = difference(_traced(kept, inputs), program)
+    _require(differs is None, name, differs or "")
     outputs = call(*inputs)
     results = jax.tree.leaves(outputs)
     arrays = [x for x in (*inputs, *results) if isinstance(x, jax.Array)]

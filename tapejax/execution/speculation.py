@@ -59,8 +59,6 @@ _OPTIONS = {"xla_disable_hlo_passes": compared.PASS}
 
 # Whether there has been a plan: until then nobody looks for one.
 begun = False
-# Given an operation's name, what a plan gave for it, and what gives it without a plan: `shadow`'s.
-compare: Callable[[str, Any, Callable[[], Any]], None] | None = None
 
 
 class NoPlanError(Exception):
@@ -258,8 +256,8 @@ def run_sweeps(op: SweepsOp, inputs: Values) -> list[Any]:
         if session.back:
             back = iter(session.back)
             found = [None if slot is None else next(back) for slot in op.program.sources]
-            if compare is not None:
-                compare("gradient", found, lambda: schedule.run_sweeps(op, *inputs))
+            if cache.shadow is not None:
+                cache.shadow.ahead("gradient", found, lambda: schedule.run_sweeps(op, *inputs))
             return found
     elif query is not None and op.take is sweep and early is not None and type(current_trace()) is EvalTrace:
         _learn(query, op.program)
@@ -300,7 +298,11 @@ def _learn(query: Query, program: Program) -> None:
 def _is_plain(op: Op, outputs: Values) -> bool:
     """Whether an operation is nothing but a function that is compiled, of arrays that the user has not placed."""
     # a primitive may be bound in the program, but a jitted function that was asked for more than compilation may not
-    bound = op.call is None or cache.shadowing or getattr((op.bound or (None,))[0], "name", "jit") not in contents.JIT
+    bound = (
+        op.call is None
+        or cache.shadow is not None
+        or getattr((op.bound or (None,))[0], "name", "jit") not in contents.JIT
+    )
     function = bound and op.key is not op and op.canonicalised() is op
     python = isinstance(op, PythonOp) or op.runs_python
     return function and not python and all([type(x) is ConcreteArray and not x.committed for x in outputs])
@@ -334,8 +336,8 @@ def follow(op: Op, inputs: Values) -> Any:
     outputs = session.step(op, inputs) if session else None
     recording.ahead = False
     if outputs is not None:
-        if compare is not None:  # what is compared runs as without a plan
-            compare(op.name, outputs, lambda: runner.current.run(op, inputs))
+        if cache.shadow is not None:  # what is compared runs as without a plan
+            cache.shadow.ahead(op.name, outputs, lambda: runner.current.run(op, inputs))
         recording.ahead = session
     return outputs
 
@@ -369,7 +371,7 @@ class Session:
         """What `op` gives, or None if the plan has another operation, or other inputs, here."""
         plan, position, values = self.plan, self.position, self.values
         if position == len(plan.ops) or (
-            op is not plan.ops[position] and (compare is None or op != plan.ops[position])
+            op is not plan.ops[position] and (cache.shadow is None or op != plan.ops[position])
         ):
             return None
         ins = plan.ins[position]

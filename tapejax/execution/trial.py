@@ -1,7 +1,7 @@
 """When an operation is compiled, and how well: the one place where the core asks XLA for a program.
 
 XLA takes 30 to 700 milliseconds for what most operations do in microseconds, and a short program runs most of its operations a
-few times. So an operation is on `Trial` first: NumPy evaluates it where `interpreter` can (that of `execution.host`), else XLA
+few times. So an operation is on `Trial` first: NumPy evaluates it where `host.interpreter` can, else XLA
 compiles it with its cheap passes. Each run adds an estimate of what it cost more than a compiled one would have. When that sum
 has reached about what a compile costs, the operation is compiled as `jax.jit` compiles it, for good. The estimate depends on
 shapes and on the number of calls alone, never on a clock: a program that is run twice gives the same numbers. Their last digits
@@ -10,20 +10,18 @@ may change at that call, and more where a number on the way overflows, which XLA
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import math
 import os
 import struct
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 from jax import jit  # the real one, though a user may replace `jax.jit`
 
-from ..jaxprs import contents
+from ..jaxprs import cache, contents
 from ..jaxprs.cache import Cache, Once, on_clear
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import (
@@ -37,6 +35,8 @@ from ..jaxprs.fence import (
 )
 from ..jaxprs.types import Equation, Function, JaxProgram, Value, Values
 from . import compared, convolutions
+from .host.interpreter import Interpreter
+from .host.numpy_errors import Unsupported, with_errors
 
 # What compiling costs, in microseconds: for the program, and for each of its equations.
 COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
@@ -86,22 +86,6 @@ def _on_trial(setting: str) -> bool:
 enabled = _on_trial(os.environ.get("TAPEJAX_COMPILE", ""))
 _cheap_options: dict[str, Any] | None = CHEAP
 _ARRAYS = (jax.Array, np.ndarray, np.generic, int, float, complex)
-
-
-class Unsupported(Exception):
-    """NumPy may not compute what XLA does."""
-
-
-def _refused(program: JaxProgram, most_numbers: float) -> Function:
-    raise Unsupported("no interpreter is registered")
-
-
-# From a program to a function of the list of its inputs, as NumPy arrays. Raises Unsupported for a program that NumPy cannot
-# evaluate, or whose values are more numbers than the second argument; the function raises it for inputs of that kind.
-# `tapejax.execution.host` registers itself here.
-interpreter: Callable[[JaxProgram, float], Function] = _refused
-# Given a function, its compiled program, arguments, and what another way of running it gave: `shadow`'s.
-compare: Callable[[Function, Function, Values, Any], None] | None = None
 
 
 class Plan:
@@ -157,10 +141,10 @@ class Trial:
         plan.left -= plan.cost
         if plan.left < 0:
             plan.run, plan.cost, plan.left = self._run_compiled, 0.0, 0.0
-        found = plan.run(args)
-        if compare is not None and plan.cost:
-            compare(self._fn, self._jitted, args, found)
-        return found
+        outputs = plan.run(args)
+        if cache.shadow is not None and plan.cost:
+            cache.shadow.ran(self._fn, self._jitted, args, outputs)
+        return outputs
 
     def _run_compiled(self, args: Values) -> Any:
         self._compiled_runs += 1
@@ -189,7 +173,7 @@ class Trial:
         budget = COMPILE + COMPILE_EQUATION * equations
         tree = jax.tree.structure(traced.out_info)
         try:
-            evaluate = interpreter(program, MOST_NUMBERS)
+            evaluate = Interpreter(program, MOST_NUMBERS)
         except Unsupported:
             if program.effects or any([contents.contains(program, name) for name in LOOPS]) or _cheap_options is None:
                 return Plan(self._run_compiled)
@@ -200,9 +184,9 @@ class Trial:
         dtypes = [aval.dtype if isinstance(aval.dtype, np.dtype) else None for aval in program.in_avals]
 
         def run(args: Values) -> Any:
-            given = zip(args, dtypes, strict=True)
+            pairs = zip(args, dtypes, strict=True)
             try:
-                inputs = [key_numbers(x) if dtype is None else _as_numpy(x, dtype) for x, dtype in given]
+                inputs = [key_numbers(x) if dtype is None else _as_numpy(x, dtype) for x, dtype in pairs]
             except RuntimeError:  # one was donated and deleted, which is no matter where it is not read
                 return self._jitted(*args)
             try:
@@ -289,22 +273,21 @@ def _plain() -> bool:
 NUMBERS = frozenset((float, int, bool))
 _bits = struct.Struct("<d").pack
 _arrays: Cache[Any] = Cache(1024)
-_seen: dict[Any, int] = {}
-on_clear(_seen.clear)
+_seen: dict[Any, int] = cache.table()
 
 
 def as_arrays(args: Values) -> list[Any] | None:
     """`args` with the array that JAX would make of a Python number for each that was seen before; None for others than these
     and arrays."""
-    found = []
+    arrays = []
     for x in args:
         if type(x) in NUMBERS:
             key = type(x), _bits(x) if type(x) is float else x, enable_x64.value
             x = _arrays.get(key, _make_array, key, x)
         elif type(x) is not ConcreteArray:
             return None
-        found.append(x)
-    return found
+        arrays.append(x)
+    return arrays
 
 
 def _make_array(key: Any, number: Any) -> Any:
@@ -323,14 +306,4 @@ def _as_numpy(x: Value, dtype: Any) -> np.ndarray:
     return with_errors(np.asarray, x, dtype, over="ignore") if type(x) is float else np.asarray(x, dtype)
 
 
-def with_errors(fn: Function, /, *args: Any, **handling: Any) -> Any:
-    """``fn(*args)`` under ``np.errstate(**handling)``, in a copy of the context: an interrupt cannot leave it behind."""
-    return contextvars.copy_context().run(_with_errors, fn, args, handling)
-
-
-def _with_errors(fn: Function, args: Values, handling: dict[str, Any]) -> Any:
-    with np.errstate(**handling):
-        return fn(*args)
-
-
-_backend = functools.cache(jax.default_backend)  # the first call decides it for the process
+_backend = cache.memoised(1)(jax.default_backend)

@@ -1,14 +1,20 @@
-"""The one way in which tapejax keeps what it made: bounded tables, looked up under keys from `canonical`."""
+"""What tapejax keeps of what it made: bounded tables, looked up under keys from `canonical`; and the one way to empty them all.
+
+A `Cache` is for keys without number; `table` for few, which are looked up at each operation; `by_object` for what goes with an
+object; `memoised` for a function of a few arguments.
+"""
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import jax
 
-from .types import Value
+from ..places import forget_files
+from .types import Function, Value
 
 
 class Once(NamedTuple):
@@ -18,13 +24,39 @@ class Once(NamedTuple):
 
 
 V = TypeVar("V")
+F = TypeVar("F", bound=Callable[..., Any])
 _caches: weakref.WeakSet[Cache[Any]] = weakref.WeakSet()
-_clearing: list[Callable[[], object]] = []
+_clearing: list[Callable[[], object]] = [forget_files]
 
 
 def on_clear(forget: Callable[[], object]) -> None:
     """Has `clear` call `forget`, which empties a table that is no `Cache`."""
     _clearing.append(forget)
+
+
+def table() -> dict[Any, Any]:
+    """A dict that lasts as long as the process, and that `clear` empties."""
+    made: dict[Any, Any] = {}
+    on_clear(made.clear)
+    return made
+
+
+def by_object() -> weakref.WeakKeyDictionary[Any, Any]:
+    """What is kept for an object as long as it lives, or until `clear`."""
+    made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+    on_clear(made.clear)
+    return made
+
+
+def memoised(size: int) -> Callable[[F], F]:
+    """Decorator: the results of the last `size` different calls are kept. The arguments are compared by Python's equality."""
+
+    def decorate(fn: F) -> F:
+        kept = functools.lru_cache(size)(fn)
+        on_clear(kept.cache_clear)
+        return cast("F", kept)
+
+    return decorate
 
 
 def clear() -> None:
@@ -64,21 +96,19 @@ class Cache(Generic[V]):
 
     def get(self, key: Hashable, make: Callable[..., V | Once], *args: Any) -> V:
         """What is kept under `key`; where there is nothing, ``make(*args)``, which is kept unless it is `Once`."""
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is None:
+        value = self._young.get(key)
+        if value is None:
+            value = self._old.get(key)
+            if value is None:
                 made = make(*args)
-                if isinstance(made, Once):
-                    return cast("V", made.value)
-                found = made
-            found = self._keep(key, found)
-        return found
+                return cast("V", made.value) if isinstance(made, Once) else self._keep(key, made)
+            value = self._keep(key, value)
+        return value if shadow is None else cast("V", shadow.kept(key, value, make, args))
 
     def peek(self, key: Hashable) -> V | None:
         """What is kept under `key`, if anything."""
-        found = self._young.get(key)
-        return self._old.get(key) if found is None else found
+        value = self._young.get(key)
+        return self._old.get(key) if value is None else value
 
     def _keep(self, key: Hashable, value: V) -> V:
         young = self._young
@@ -102,6 +132,19 @@ class Cache(Generic[V]):
         return len(self._young.keys() | self._old.keys())
 
 
-# Whether `execution.shadow` compares what is kept with what would be made now. Where something is reused without a look into a
-# `Cache`, it is then made anew.
-shadowing = False
+class Shadow:
+    """Shadow mode: compares what is kept with what would be made now, and what ran in two ways. `execution.shadow` has it."""
+
+    def kept(self, key: Hashable, kept: Any, make: Function, args: tuple[Any, ...]) -> Any:
+        """What a `Cache` hands out for `key`."""
+        raise NotImplementedError
+
+    def ran(self, fn: Function, compiled: Function, args: tuple[Any, ...], results: Any) -> None:
+        """Called with the `results` of `fn` where they did not come from ``compiled(*args)``."""
+
+    def ahead(self, name: str, results: Any, run: Function) -> None:
+        """Called with the `results` that were computed ahead of the operation `name`, which `run` gives now."""
+
+
+# None while it is off. Where something is reused without a look into a `Cache`, it is made anew while it is on.
+shadow: Shadow | None = None

@@ -64,12 +64,12 @@ def is_jaxs_own(fn: Any) -> bool:
 
     It is a constant of one of JAX's modules, its rule is JAX's too, both close over nothing, and all its arguments are arrays.
     """
-    known = _own.get(fn)
-    if known is None:
+    parts = _own.get(fn)
+    if parts is None:
         if not fn.__module__.startswith("jax.") or not _is_constant(fn):
             return False
-        known = _own[fn] = fn.fun, fn.jvp
-    return fn.fun is known[0] and fn.jvp is known[1]  # both may be replaced
+        parts = _own[fn] = fn.fun, fn.jvp
+    return fn.fun is parts[0] and fn.jvp is parts[1]  # both may be replaced
 
 
 def _is_constant(fn: Any) -> bool:
@@ -133,9 +133,11 @@ def _by_its_rule(avals: Sequence[Any], count: int, rule: Any, consts: Values, ze
     """A function with the traced `rule` of a ``custom_jvp`` call, whose values are the rule's, too: a jaxpr of the call."""
 
     def run(primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
-        found = iter(eval_jaxpr(rule, consts, *primals, *tangents))
-        values = [next(found) for _ in range(count)]
-        return values, [jax.numpy.zeros_like(x) if zero else next(found) for x, zero in zip(values, zeros, strict=True)]
+        results = iter(eval_jaxpr(rule, consts, *primals, *tangents))
+        values = [next(results) for _ in range(count)]
+        return values, [
+            jax.numpy.zeros_like(x) if zero else next(results) for x, zero in zip(values, zeros, strict=True)
+        ]
 
     @jax.custom_jvp
     def call(*args: Any) -> list[Any]:
@@ -179,15 +181,15 @@ def stable_key(subfuns: Sequence[Subfun], args: Values, params: Params) -> Any:
     """
     # what the first is wrapped in holds the static arguments, which all of them share
     wrapped_in = getattr(subfuns[0], "transforms", ())
-    given = (*params.values(), *[x for _, extra in wrapped_in for x in extra])
+    arguments = (*params.values(), *[x for _, extra in wrapped_in for x in extra])
     functions = [getattr(fun, "f", None) for fun in subfuns]
-    if not all(map(_is_stable, functions)) or not all(_is_stable(x) for x in given if callable(x)):
+    if not all(map(_is_stable, functions)) or not all(_is_stable(x) for x in arguments if callable(x)):
         return None
     if within_transformation(subfuns) and any(map(_calls_others, functions)):
         return None
     transforms = [transform for transform, _ in wrapped_in]
     try:
-        return (*functions, *transforms, *map(canonical.exact, given), *map(jax.typeof, args), trace_context())
+        return (*functions, *transforms, *map(canonical.exact, arguments), *map(jax.typeof, args), trace_context())
     except UncacheableError:
         return None
 

@@ -211,17 +211,17 @@ def _is_library(kind: Any) -> bool:
 
 def _handler(kind: Any) -> Callable[[Any], Hashable]:
     """Finds out, once for each type, what the key of its values is."""
-    found: Callable[[Any], Hashable] | None = next((key for base, key in _BY_BASE if issubclass(kind, base)), None)
-    if found is None:
+    handler: Callable[[Any], Hashable] | None = next((key for base, key in _BY_BASE if issubclass(kind, base)), None)
+    if handler is None:
         parameters = getattr(kind, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
-            found = _dataclass
+            handler = _dataclass
         elif kind.__eq__ is not object.__eq__ and _is_library(kind):
-            found = _typed
+            handler = _typed
         else:  # an equality of the user's may leave out what matters
-            found = Identity
-    _EXACT[kind] = found
-    return found
+            handler = Identity
+    _EXACT[kind] = handler
+    return handler
 
 
 # ---- programs -------------------------------------------------------------------------------------------------------
@@ -291,8 +291,8 @@ def snapshot(value: Any) -> Any:
     if isinstance(value, JAXPR_TYPES):
         return _snapshot_jaxpr(value)
     if type(value) in (tuple, list):
-        found = type(value)(map(snapshot, value))
-        return value if type(value) is tuple and all_same(found, value) else found
+        copies = type(value)(map(snapshot, value))
+        return value if type(value) is tuple and all_same(copies, value) else copies
     return value
 
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from . import canonical
-from .cache import on_clear
+from .cache import by_object
 from .canonical import JAXPR_TYPES
 from .canonical import open_jaxpr as open_jaxpr  # used with the rest of this module
 from .fence import HOST_EFFECTS, PRINTING_EFFECTS, REF_EFFECTS, UNSPECIFIED, HighPrimitive, Literal, Ref, has_lowering
@@ -111,8 +111,8 @@ def forwarded_inputs(params: Params) -> dict[int, int]:
     jaxpr = open_jaxpr(params["jaxpr"])
     position = {v: i for i, v in enumerate(jaxpr.invars)}
     donated = params.get("donated_invars") or [False] * len(position)
-    found = ((j, position.get(v)) for j, v in enumerate(jaxpr.outvars) if not isinstance(v, Literal))
-    return {j: i for j, i in found if i is not None and not donated[i]}
+    sources = ((j, position.get(v)) for j, v in enumerate(jaxpr.outvars) if not isinstance(v, Literal))
+    return {j: i for j, i in sources if i is not None and not donated[i]}
 
 
 def compiles(jaxpr: JaxProgram) -> bool:
@@ -162,8 +162,7 @@ def scan_counts(params: Params) -> tuple[int, int]:
 # ---- the arrays that it closes over ---------------------------------------------------------------------------------
 
 
-_constants: weakref.WeakKeyDictionary[JaxProgram, dict[int, Value]] = weakref.WeakKeyDictionary()
-on_clear(_constants.clear)
+_constants: weakref.WeakKeyDictionary[JaxProgram, dict[int, Value]] = by_object()
 
 
 def constants(jaxpr: JaxProgram) -> dict[int, Value]:
@@ -178,12 +177,12 @@ def constants(jaxpr: JaxProgram) -> dict[int, Value]:
         # where `jax_use_simplified_jaxpr_constants` is on, they are literals
         atoms = [v for eqn in inner.eqns for v in eqn.invars] + list(inner.outvars)
         values = [*consts_of(jaxpr), *[v.val for v in atoms if isinstance(v, Literal)]]
-        found = {id(c): canonical.snapshot(c) for c in values if _is_array(c)}
+        arrays = {id(c): canonical.snapshot(c) for c in values if _is_array(c)}
         for eqn in inner.eqns:
             reached = eqn.primitive.name in LIFTABLE
-            found |= {k: c for k, c in constants_of(eqn.params).items() if reached or isinstance(c, jax.Array)}
-        _constants[jaxpr] = found
-        return found
+            arrays |= {k: c for k, c in constants_of(eqn.params).items() if reached or isinstance(c, jax.Array)}
+        _constants[jaxpr] = arrays
+        return arrays
 
 
 def _is_array(value: Value) -> bool:
@@ -192,7 +191,7 @@ def _is_array(value: Value) -> bool:
 
 def constants_of(params: Params) -> dict[int, Value]:
     """The arrays that the jaxprs among a primitive's parameters close over, see `constants`."""
-    found: dict[int, Value] = {}
+    arrays: dict[int, Value] = {}
     for inner in jaxprs_in(params):
-        found |= constants(inner)
-    return found
+        arrays |= constants(inner)
+    return arrays

@@ -76,18 +76,18 @@ def composition_of(params: Params) -> Composed | None:
     return composed.get(function_in(params["bwd"])) if "bwd" in params and not _around.shallow else None
 
 
-def remade(params: Params, known: Composed, programs: Iterable[JaxProgram]) -> dict[str, Any]:
+def remade(params: Params, composition: Composed, programs: Iterable[JaxProgram]) -> dict[str, Any]:
     """The rule of the call that `params` belong to, made of other programs."""
     in_avals = params["call_jaxpr"].in_avals[params["num_consts"] :]
-    (eqn,) = jax.make_jaxpr(known.make(*programs))(*in_avals).eqns
+    (eqn,) = jax.make_jaxpr(composition.make(*programs))(*in_avals).eqns
     return {name: eqn.params[name] for name in _replaced(params)}
 
 
 def _rule_key(params: Params) -> dict[str, Any]:
-    if (known := composition_of(params)) is not None:
-        return dict.fromkeys(_replaced(params), (known.make, *map(canonical.structure, known.programs)))
-    found = _in_rule(params, lambda rule, _: (rule.told, *map(canonical.structure, rule.programs)))
-    return dict.fromkeys(_replaced(params), found)
+    if (composition := composition_of(params)) is not None:
+        return dict.fromkeys(_replaced(params), (composition.make, *map(canonical.structure, composition.programs)))
+    key = _in_rule(params, lambda rule, _: (rule.told, *map(canonical.structure, rule.programs)))
+    return dict.fromkeys(_replaced(params), key)
 
 
 def _rule_snapshot(params: Params) -> dict[str, Any]:
@@ -101,12 +101,12 @@ def _rule_snapshot(params: Params) -> dict[str, Any]:
         return {
             name: wrap_init(_no_rule, debug_info=params[_replaced(params)[0]].debug_info) for name in _replaced(params)
         }
-    if (known := composition_of(params)) is not None:
-        programs = tuple(map(canonical.snapshot, known.programs))
-        return {} if canonical.all_same(programs, known.programs) else remade(params, known, programs)
+    if (composition := composition_of(params)) is not None:
+        programs = tuple(map(canonical.snapshot, composition.programs))
+        return {} if canonical.all_same(programs, composition.programs) else remade(params, composition, programs)
     try:
-        found: dict[str, Any] = _in_rule(params, frozen)
-        return found
+        replaced: dict[str, Any] = _in_rule(params, frozen)
+        return replaced
     except UncacheableError:  # nothing will be taken for its equal
         return {}
 
@@ -132,8 +132,8 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
         raise UncacheableError("a rule that cannot be traced") from error
     with left_out():
         key = rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
-    for depth, (known, stand_in, _) in enumerate(reversed(_around.rules)):
-        if known == key:
+    for depth, (earlier, stand_in, _) in enumerate(reversed(_around.rules)):
+        if earlier == key:
             return stand_in or ("itself", depth)
     if function in [around for *_, around in _around.rules]:
         raise UncacheableError("a rule that calls itself on what is larger, and so on without end")
@@ -171,9 +171,9 @@ def _traced_jvp(params: Params) -> _Rule:
             """The program for nonzero tangents of some inputs only: zeros in the place of the others."""
 
             def on_nonzero(primals: Values, nonzero: Sequence[Any]) -> Sequence[Any]:
-                given = iter(nonzero)
+                left = iter(nonzero)
                 tangents = [
-                    zeros_of(aval.to_tangent_aval()) if zero else next(given)
+                    zeros_of(aval.to_tangent_aval()) if zero else next(left)
                     for zero, aval in zip(in_zeros, avals, strict=True)
                 ]
                 return eval_jaxpr(open_jaxpr(programs[0]), consts_of(programs[0]), *primals, *tangents)
@@ -192,8 +192,8 @@ def _traced_vjp(params: Params) -> _Rule:
     in_avals = params["call_jaxpr"].in_avals
     jaxpr, consts = traced_rule_of(thunk, *[True] * (len(in_avals) - params["num_consts"]))
     trees = params["out_trees"]()
-    given = iter([v.aval for v in jaxpr.outvars])  # a residual that is an input is not given out again
-    residuals = [next(given) if i is None else in_avals[i] for i in trees[2]]
+    residual_avals = iter([v.aval for v in jaxpr.outvars])  # a residual that is an input is not given out again
+    residuals = [next(residual_avals) if i is None else in_avals[i] for i in trees[2]]
     assert len(residuals) == trees[1].num_leaves
     cotangents = [aval.to_ct_aval() for aval in params["call_jaxpr"].out_avals]
     template: Any = None  # lists and tuples, and what is no number in them
@@ -211,8 +211,8 @@ def _traced_vjp(params: Params) -> _Rule:
             return open_jaxpr(programs[0]), consts_of(programs[0])
 
         def backward(*args: Any) -> Any:
-            found = eval_jaxpr(open_jaxpr(programs[1]), consts_of(programs[1]), *args)
-            return _filled(template, iter(found))
+            cotangents = eval_jaxpr(open_jaxpr(programs[1]), consts_of(programs[1]), *args)
+            return _filled(template, iter(cotangents))
 
         return {
             "fwd_jaxpr_thunk": wrap_init(forward, debug_info=thunk.debug_info),
@@ -220,8 +220,8 @@ def _traced_vjp(params: Params) -> _Rule:
             "out_trees": lambda: trees,
         }
 
-    told = *trees[:2], *trees[2], *map(type, _flat(template))
-    return _Rule((ClosedJaxpr(jaxpr, consts), closed), told, parameters)
+    static = *trees[:2], *trees[2], *map(type, _flat(template))
+    return _Rule((ClosedJaxpr(jaxpr, consts), closed), static, parameters)
 
 
 _HOLE = object()

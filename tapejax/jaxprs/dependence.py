@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 
 from . import contents
+from .cache import memoised
 from .canonical import open_jaxpr
 from .derivatives import restricted
-from .fence import ConcreteArray, Literal, RefType, has_tangent, jaxpr_as_fun, user_type
+from .fence import ConcreteArray, Literal, Ref, RefType, jaxpr_as_fun, tangent_dtype, user_type
 from .types import Atom, Equation, Function, JaxProgram, Params, Positions, Value, Values
 
 SCALARS = frozenset((float, int, bool, complex))
@@ -33,31 +34,21 @@ def kind_of(value: Value) -> Any:
     return jax.typeof(value) if hasattr(value, "dtype") else user_type(value) or kind
 
 
-@functools.cache
-def inexact_dtype(dtype: Any) -> bool:
-    return dtype not in SCALARS and has_tangent(dtype)
+def has_tangent(x: Value) -> bool:
+    """Whether the value `x` has a tangent: an array, of NumPy's as well, or a Python number, of floats or complex numbers."""
+    return type_has_tangent(x if hasattr(x, "dtype") else user_type(x) or type(x))
 
 
-def is_inexact(x: Value) -> bool:
-    """Whether `x` is an array of JAX's that can carry gradient."""
-    return isinstance(x, jax.Array) and inexact_dtype(x.dtype)
-
-
-def has_inexact_dtype(x: Value) -> bool:
-    """The same of an array of NumPy's as well."""
-    return hasattr(x, "dtype") and inexact_dtype(x.dtype)
-
-
-def carries_tangent(x: Value) -> bool:
-    """The same of a Python number as well."""
-    return has_tangent(jnp.result_type(x))
-
-
-def is_inexact_kind(kind: Any) -> bool:
-    """Whether values of `kind` have a tangent: of floats or complex numbers, or of a type of the user's that has one."""
-    if not hasattr(kind, "dtype") and hasattr(kind, "to_tangent_aval"):
+def type_has_tangent(kind: Any) -> bool:
+    """The same of the values of a type, one of `kind_of`: also a type of the user's may have a tangent."""
+    if not hasattr(kind, "dtype"):
+        if not hasattr(kind, "to_tangent_aval"):
+            return kind is float or kind is complex
         kind = kind.to_tangent_aval()
-    return inexact_dtype(kind.dtype) if hasattr(kind, "dtype") else hasattr(kind, "to_tangent_aval")
+    return not hasattr(kind, "dtype") or _tangent_dtype(kind.dtype) != jax.dtypes.float0
+
+
+_tangent_dtype = memoised(64)(tangent_dtype)
 
 
 def is_key(kind: Any) -> bool:
@@ -81,8 +72,12 @@ def links(fn: Function, inputs: Values, outputs: Values, perturbed: Positions | 
     JAX decides: the tangent of an output that does not depend on an input, or only through integers, ``floor``,
     ``stop_gradient``..., is a symbolic zero. What cannot be differentiated is taken to depend on everything.
     """
-    inexact = [i for i, x in enumerate(inputs) if has_inexact_dtype(x) and (perturbed is None or i in perturbed)]
-    wanted = [*map(has_inexact_dtype, outputs)]
+    inexact = [
+        i
+        for i, x in enumerate(inputs)
+        if type(x) not in SCALARS and has_tangent(x) and (perturbed is None or i in perturbed)
+    ]
+    wanted = [*map(has_tangent, outputs)]
     told = perturbed is not None
 
     def tangents_out(primals: list[Any], tangents: list[Any]) -> list[Any]:
@@ -95,15 +90,17 @@ def links(fn: Function, inputs: Values, outputs: Values, perturbed: Positions | 
             fn, told = jaxpr_as_fun(program), contents.tells_zeros(program)
         closed = jax.make_jaxpr(tangents_out)(list(inputs), [inputs[i] for i in inexact])
     except Exception:  # of any type: rules are the user's. The sweep raises it again, if a gradient is to pass
-        return Links(everything(inexact, wanted), True)
+        return Links(everything(inputs, outputs), True)
     reached = iter(_propagate(closed, [0] * len(inputs) + [1 << i for i in inexact]))
     masks = [next(reached) if out else 0 for out in wanted]
     return Links(tuple([frozenset(i for i in inexact if mask >> i & 1) for mask in masks]), told)
 
 
-def everything(inputs: Sequence[int], wanted: Sequence[bool]) -> tuple[frozenset[int], ...]:
-    """Each output that is wanted depends on all inputs."""
-    return tuple(frozenset(inputs) if out else frozenset() for out in wanted)
+def everything(inputs: Values, outputs: Values, start: int = 0) -> tuple[frozenset[int], ...]:
+    """Each output that may carry gradient depends on all such inputs from `start` on. A ``jax.Ref`` may: it is refused there."""
+    ins, outs = ([isinstance(x, Ref) or has_tangent(x) for x in xs] for xs in (inputs, outputs))
+    by = frozenset(i for i, carries in enumerate(ins) if carries and i >= start)
+    return tuple([by if carries else frozenset() for carries in outs])
 
 
 def equation_links(eqn: Equation) -> tuple[frozenset[int], ...]:

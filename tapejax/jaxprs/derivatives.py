@@ -32,10 +32,10 @@ def push_forward(fn: Function, active_ins: Positions, active_outs: Positions, of
     The other inputs `of` have tangents of zero, which are not symbolic.
     """
     split = len(flat) - len(active_ins)
-    inputs, given = flat[:split], dict(zip(active_ins, flat[split:], strict=True))
+    inputs, tangent_of = flat[:split], dict(zip(active_ins, flat[split:], strict=True))
     at = restricted(fn, inputs, of, active_outs)
     primals = [inputs[i] for i in of]
-    tangents = [given[i] if i in given else zeros_of(jax.typeof(inputs[i]).to_tangent_aval()) for i in of]
+    tangents = [tangent_of[i] if i in tangent_of else zeros_of(jax.typeof(inputs[i]).to_tangent_aval()) for i in of]
     if _pulls_only(at, primals):
         # The pullback of a custom_vjp is all that is known; it is linear, and its transpose is the pushforward.
         outputs, pull = jax.vjp(at, *primals)

@@ -41,10 +41,10 @@ def needed(
 ) -> list[tuple[Equation, set[Atom]]]:
     """The equations on which the atoms `wanted` depend, and those for which `also` holds; beside each what is wanted of it."""
     left = {v for v in wanted if not isinstance(v, Literal)}
-    found = []
+    equations = []
     for eqn in reversed(open_jaxpr(program).eqns):
-        given = left.intersection(eqn.outvars)
-        if given or also(eqn):
-            found.append((eqn, given))
+        outs = left.intersection(eqn.outvars)
+        if outs or also(eqn):
+            equations.append((eqn, outs))
             left.update(x for x in eqn.invars if not isinstance(x, Literal))
-    return found[::-1]
+    return equations[::-1]

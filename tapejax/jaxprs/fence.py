@@ -32,6 +32,7 @@ from jax._src import (
 from jax._src.interpreters import ad, batching, mlir, partial_eval, pxla
 from jax._src.state import types as state_types
 
+from . import cache
 from .types import Function, TraceLike, Value
 
 Jaxpr: Any = core.Jaxpr
@@ -47,6 +48,7 @@ EvalTrace: Any = core.EvalTrace  # runs operations now
 JitFunction: Any = type(jax.jit(lambda: None))  # asking for the protocol `jax.stages.Wrapped` takes 20 microseconds
 StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr
 DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
+tangent_dtype: Any = core.primal_dtype_to_tangent_dtype  # float0: values of the dtype have no tangent
 Ref: Any = core.Ref
 RefType: Any = state_types.AbstractRef  # JAX's type of a Ref in a program
 REF_EFFECTS: Any = (state_types.RefEffect,)  # of what reads or writes a Ref that was made outside
@@ -76,7 +78,7 @@ def function_in(bwd: Any) -> Function:
 
 def stores_in(function: Any) -> list[Any]:
     """The stores of `function` and of the functions in it: what they find out goes there, beside their results."""
-    found: list[Any] = []
+    stores: list[Any] = []
     seen: set[int] = set()
     left = [function]
     while left:
@@ -85,13 +87,13 @@ def stores_in(function: Any) -> list[Any]:
             continue
         seen.add(id(x))
         if isinstance(x, linear_util.WrappedFun):
-            found += [store for store in x.stores if store is not None]
+            stores += [store for store in x.stores if store is not None]
             left.append(x.f)
         elif isinstance(x, functools.partial):
             left += [x.func, *x.args]
         elif isinstance(x, types.FunctionType):
             left += [cell.cell_contents for cell in x.__closure__ or () if cell != _EMPTY_CELL]
-    return found
+    return stores
 
 
 _EMPTY_CELL = types.CellType()  # which only another empty one equals
@@ -135,12 +137,6 @@ def refuse_type(kind: type, why: str) -> None:
     core.pytype_aval_mappings[kind] = refuse
 
 
-def has_tangent(dtype: Any) -> bool:
-    """Whether values of `dtype` carry gradient: floats, complex numbers, and a dtype of a user's with a tangent, unlike keys."""
-    tangent: Any = core.primal_dtype_to_tangent_dtype
-    return bool(tangent(dtype) != jax.dtypes.float0)
-
-
 def runs_compiled(primitive: Primitive) -> bool:
     """Whether JAX runs `primitive` on values as a compiled program of its own, and in no other way."""
     return getattr(primitive.impl, "func", None) is dispatch.apply_primitive
@@ -174,7 +170,7 @@ def key_numbers(keys: Value) -> Any:
     return np.asarray(keys._base_array)
 
 
-@functools.cache
+@cache.memoised(1)
 def _default_placement() -> tuple[Any, Any]:
     device = jax.local_devices()[0]
     return jax.sharding.SingleDeviceSharding(device), device
@@ -352,9 +348,9 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     @functools.wraps(call_with_rule)
     def call_known(fn: Any, *args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
-        known = type(trace) is kind and not kwargs and type(trace.outer) is EvalTrace
-        found = trace.run_known(fn, args) if known else NotImplemented
-        return call_with_rule(fn, *args, **kwargs) if found is NotImplemented else found
+        recorded = type(trace) is kind and not kwargs and type(trace.outer) is EvalTrace
+        outputs = trace.run_known(fn, args) if recorded else NotImplemented
+        return call_with_rule(fn, *args, **kwargs) if outputs is NotImplemented else outputs
 
     rule_type: Any = jax.custom_jvp
     rule_type.__call__ = call_known

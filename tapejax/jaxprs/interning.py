@@ -23,8 +23,8 @@ CACHED_STRUCTURES = 4096
 # Representatives of programs that are gone: this many are kept, and all that were asked for in the last ages.
 UNUSED_KEPT, AGES_KEPT = 128, 64
 _representatives: Cache[JaxProgram] = Cache(CACHED_STRUCTURES)
-_known: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
-_forward: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[JaxProgram, Any] = cache.by_object()
+_forward: weakref.WeakKeyDictionary[JaxProgram, Any] = cache.by_object()
 # Jaxprs without an exact key, as with a custom rule that closes over arrays. No two are taken to be the same, and none is kept:
 # it would keep its arrays.
 _uncacheable: weakref.WeakSet[JaxProgram] = weakref.WeakSet()
@@ -47,9 +47,8 @@ class _Ages:
 
 _ages = _Ages()
 _listening: list[Callable[[list[JaxProgram]], object]] = []
-_uses: weakref.WeakKeyDictionary[JaxProgram, _Use] = weakref.WeakKeyDictionary()
-for _table in (_known, _forward, _uncacheable, _uses):
-    cache.on_clear(_table.clear)
+_uses: weakref.WeakKeyDictionary[JaxProgram, _Use] = cache.by_object()
+cache.on_clear(_uncacheable.clear)
 
 
 def intern(value: Value) -> Any:
@@ -83,7 +82,7 @@ def _first_of(value: JaxProgram, known: weakref.WeakKeyDictionary[JaxProgram, An
       UncacheableError: `value` has no exact key.
     """
     reference = known.get(value)
-    if reference is not None and (first := reference()) is not None and not cache.shadowing:
+    if reference is not None and (first := reference()) is not None and cache.shadow is None:
         return _used(first)
     first = _representatives.get((*kind, canonical.exact(value)), _copied, value)
     known[value] = weakref.ref(first)
@@ -101,8 +100,8 @@ def _used(first: JaxProgram, *values: JaxProgram) -> JaxProgram:
 def _copied(value: JaxProgram) -> JaxProgram:
     """A copy of its own, so that `value` goes with the function that it was made of; NumPy's arrays in it can change, too."""
     _ages.new += 1
-    found: JaxProgram = canonical.snapshot(value)
-    return found.replace() if found is value else found
+    copy: JaxProgram = canonical.snapshot(value)
+    return copy.replace() if copy is value else copy
 
 
 def next_age() -> None:
@@ -121,8 +120,8 @@ def on_drop(forget: Callable[[list[JaxProgram]], object]) -> None:
 def _drop_unused() -> list[JaxProgram]:
     """Drops the representatives of programs that are gone, but for the latest, and returns them."""
     _ages.new = 0
-    found = [(key, first, _uses.get(first) or _Use()) for key, first in _representatives.items()]
-    unused = sorted([x for x in found if not x[2].programs], key=lambda x: -x[2].age)[UNUSED_KEPT:]
+    kept = [(key, first, _uses.get(first) or _Use()) for key, first in _representatives.items()]
+    unused = sorted([x for x in kept if not x[2].programs], key=lambda x: -x[2].age)[UNUSED_KEPT:]
     gone = [(key, first) for key, first, use in unused if use.age < _ages.now - AGES_KEPT]
     for key, _ in gone:
         _representatives.discard(key)

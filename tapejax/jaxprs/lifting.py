@@ -32,21 +32,20 @@ def lift(primitive: Primitive, params: Params, args: Values, arrays: dict[int, V
     return jax.make_jaxpr(bind)(list(arrays.values()), list(args))
 
 
-_lifted: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
-cache.on_clear(_lifted.clear)
+_lifted: weakref.WeakKeyDictionary[JaxProgram, Any] = cache.by_object()
 
 
 def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
     """`jaxpr` as a closed jaxpr whose first inputs stand for `arrays`, which are its `constants`."""
-    if (known := _lifted.get(jaxpr)) is None or cache.shadowing:
+    if (lifted := _lifted.get(jaxpr)) is None or cache.shadow is not None:
 
         def evaluate(new: Sequence[Any], args: Values) -> list[Any]:
             return _evaluate(jaxpr, args, dict(zip(arrays, new, strict=True)))
 
         # By JAX's types themselves: they say, too, over which axes of a mesh a value varies, and how it is sharded.
         inputs = [v.aval for v in open_jaxpr(jaxpr).invars]
-        _lifted[jaxpr] = known = jax.make_jaxpr(evaluate)([jax.typeof(c) for c in arrays.values()], inputs)
-    return known
+        _lifted[jaxpr] = lifted = jax.make_jaxpr(evaluate)([jax.typeof(c) for c in arrays.values()], inputs)
+    return lifted
 
 
 def with_inputs(params: Params, arrays: dict[int, Value]) -> dict[str, Any]:
@@ -73,13 +72,13 @@ def run_equation(lifted: dict[int, Value], eqn: Equation, args: Values) -> Seque
 
 def _bind_lifted(primitive: Primitive, params: Params, args: Values, lifted: dict[int, Value]) -> Any:
     arrays = constants_of(params)
-    given = [lifted.get(key, x) for key, x in arrays.items()]
+    constants = [lifted.get(key, x) for key, x in arrays.items()]
     if arrays and primitive.name in JIT and not is_plain_jit(params):
-        return primitive.bind(*given, *args, **with_inputs(params, arrays))
+        return primitive.bind(*constants, *args, **with_inputs(params, arrays))
     if arrays and primitive.name in _REBUILD:
         return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, xs, lifted))
     closed_over = refusing_derivatives(params.get("name", primitive.name))
-    for x in given:
+    for x in constants:
         closed_over(x)
     if primitive.name in RULES:
         count = params["num_consts"]
@@ -166,9 +165,9 @@ def _linear_solve(p: Params, args: Values, body: Evaluate) -> list[Value]:
     *consts, b = [list(args[i:j]) for i, j in itertools.pairwise((0, *ends, len(args)))]
     has_aux = len(p["jaxprs"].solve.out_avals) > len(b)
 
-    def function(jaxpr: JaxProgram, given: list[Value], with_aux: bool = has_aux) -> Any:
+    def function(jaxpr: JaxProgram, constants: list[Value], with_aux: bool = has_aux) -> Any:
         def of_the_last(*xs: Any) -> Any:
-            out = body(jaxpr, *given, *xs[-1])
+            out = body(jaxpr, *constants, *xs[-1])
             return (out[: len(b)], out[len(b) :]) if with_aux else out
 
         return jaxpr and of_the_last

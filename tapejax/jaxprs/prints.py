@@ -30,8 +30,8 @@ def _without_prints(eqn: Equation) -> Equation:
     if not prints(eqn):
         return eqn
     params = {name: without_prints(value) for name, value in eqn.params.items()}
-    if (known := composition_of(params)) is not None:
-        params |= remade(params, known, map(without_prints, known.programs))
+    if (composition := composition_of(params)) is not None:
+        params |= remade(params, composition, map(without_prints, composition.programs))
     elif (thunk := params.get("fwd_jaxpr_thunk")) is not None:
 
         def forward(*which: bool) -> Any:  # when it is asked for: the rule may call its function again, without end

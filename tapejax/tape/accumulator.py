@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..jaxprs.dependence import is_inexact
+from ..jaxprs.dependence import has_tangent
 from ..jaxprs.types import Pytree, TraceLike
 from . import active, derivative, structures
 from .gradient_tape import UnconnectedGradients, gives_zeros, logger
@@ -49,7 +49,7 @@ class ForwardAccumulator:
         self._active: active.Activation | None = None  # None while it is not recording
         self._around: tuple[TraceLike | None, Sequence[Recording]] = (None, ())
         for leaf in self._sources.leaves:
-            if not is_inexact(leaf.array):
+            if not has_tangent(leaf.array):
                 logger.warning(
                     "The dtype of the primal must be floating (e.g. tf.float32), got tf.%s", leaf.array.dtype
                 )
@@ -105,7 +105,9 @@ class ForwardAccumulator:
         # as if each product were taken at its operation: recorded by those outside of this one, as in TensorFlow
         trace, around = self._around
         outer = around if trace is not None and trace() is active.outer_trace() else ()
-        found = active.alone(outer, derivative.run_sweep, push, program, values, tangents)
+        products = active.alone(outer, derivative.run_sweep, push, program, values, tangents)
         if zeros:
-            found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
-        return ends.pack(found)
+            products = [
+                jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, products, strict=True)
+            ]
+        return ends.pack(products)

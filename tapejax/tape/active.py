@@ -236,8 +236,8 @@ def continuing(recordings: Sequence[Recording], fn: Function, /, *args: Any) -> 
 
 def continuation_of(recording: Recording) -> Recording:
     """The innermost continuation of `recording` in the program that is being traced here; else `recording` itself."""
-    while (found := _continuations.of.get(id(recording))) is not None:
-        recording = found[1]
+    while (pair := _continuations.of.get(id(recording))) is not None:
+        recording = pair[1]
     return recording
 
 

@@ -5,7 +5,9 @@ What was run is on the tape as well, and is what the tape differentiates. `Recor
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -52,8 +54,8 @@ def _ends(kind: str, program: Program, from_ends: bool, inputs: Values) -> tuple
         return inputs, ()
     slots = program.sources if kind == "jvp" else program.targets
     values = inputs[: len(inputs) - sum(slot is not None for slot in slots)]
-    given = iter(inputs[len(values) :])
-    return values, ([None if slot is None else next(given) for slot in slots],)
+    left = iter(inputs[len(values) :])
+    return values, ([None if slot is None else next(left) for slot in slots],)
 
 
 def _taken(kind: str, take: Function, program: Program, from_ends: bool, *flat: Any) -> list[Any]:
@@ -61,9 +63,9 @@ def _taken(kind: str, take: Function, program: Program, from_ends: bool, *flat: 
     return list(take(program, values, *ends) if kind in ("gradient", "jvp") else take(program, *values))
 
 
-def _packed(kind: str, *given: Any) -> list[Any]:
-    found = _taken(kind, *given)
-    return [x for x in found if x is not None] if kind == "gradient" else found
+def _packed(kind: str, *args: Any) -> list[Any]:
+    results = _taken(kind, *args)
+    return [x for x in results if x is not None] if kind == "gradient" else results
 
 
 class SweepsOp(PythonOp):
@@ -101,8 +103,8 @@ depends_on_rules(_ops, lambda key: [step.op for step in key[1].steps])
 def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
     """``take(program, values, *ends)``, a reverse or forward sweep."""
     slots, kind = (program.sources, "jvp") if take is push else (program.targets, "gradient")
-    given = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else []
-    return _noted(SweepsOp(kind, take, program, bool(ends)), values, given)
+    cotangents = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else []
+    return _noted(SweepsOp(kind, take, program, bool(ends)), values, cotangents)
 
 
 def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
@@ -112,28 +114,32 @@ def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values
 
 def _is_pure(program: Program) -> bool:
     """Whether a derivative of it is a function of its values. One that calls the user's Python closes over what that does."""
-    ops = [step.op for step in program.steps]
-    return not any([op.runs_python or type(op).pull_back is not Op.pull_back for op in ops])
+    return not any([x.op.runs_python or type(x.op).pull_back is not Op.pull_back for x in program.steps])
 
 
 def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
     trace = current_trace()
     recordings = list(trace.recordings) if type(trace) is active.kind else []
     starts = [len(recording.entries) for recording in recordings]
-    found: list[Any] = runner.current.run(op, (*values, *ends) if ends else values)
+    results: list[Any] = runner.current.run(op, (*values, *ends) if ends else values)
     if recordings and _is_pure(op.program):
         query = getattr(values, "query", None)
         folded = None if query is None else query.folded()
+        part = "targets" if op.name == "jvp" else "sources"
         for recording, start in zip(recordings, starts, strict=True):
             if len(recording.entries) > start + (folded is None):
-                one = functools.partial(_one, op, folded or (lambda: (op.program, values)), ends)
-                outputs = tuple([x for x in found if x is not None])
+                pairs = list(zip(getattr(op.program, part), map(id, results), strict=True))
+                kept = [pairs.index(pair) == i for i, pair in enumerate(pairs)]  # not one array of a source given twice
+                one = functools.partial(_one, op, folded or (lambda: (op.program, values)), ends, part, kept)
+                outputs = tuple([x for x in itertools.compress(results, kept) if x is not None])
                 recording.derivatives.append(Span(start, len(recording.entries), one, outputs))
-    return found
+    return results
 
 
 def _one(
-    op: SweepsOp, program: Callable[[], tuple[Program, Values]], ends: Values
+    op: SweepsOp, program: Callable[[], tuple[Program, Values]], ends: Values, part: str, kept: list[bool]
 ) -> tuple[DerivativeOp, tuple[Any, ...]]:
+    """The operation, of the sources (of a "jvp": the targets) that are kept, and its inputs."""
     seen, values = program()
+    seen = dataclasses.replace(seen, **{part: tuple(itertools.compress(getattr(seen, part), kept))})
     return derivative_op(op.name, op.take, seen, op.from_ends), (*values, *ends)

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..jaxprs.dependence import is_inexact
+from ..jaxprs.dependence import has_tangent
 from ..jaxprs.types import Pytree, Value, Where
 from ..places import caller
 from . import active, derivative, structures
@@ -121,7 +121,7 @@ class GradientTape:
             raise AttributeError("watch() needs a tape that was entered: call it inside the tape's `with` block.")
         recording = active.continuation_of(self._recording)
         for leaf in leaves:
-            if not is_inexact(leaf.array):
+            if not has_tangent(leaf.array):
                 logger.warning(
                     "The dtype of the watched tensor must be floating (e.g. tf.float32), got tf.%s: it has no gradient, as "
                     "tape.explain(target, sources) will say",
@@ -145,8 +145,8 @@ class GradientTape:
         """
         if self._recording is None:
             return self._watched
-        found = (variable for variable, _ in self._recording.variables.values())
-        return tuple(sorted(found, key=lambda variable: getattr(variable, "_created", 0)))
+        variables = (variable for variable, _ in self._recording.variables.values())
+        return tuple(sorted(variables, key=lambda variable: getattr(variable, "_created", 0)))
 
     @contextlib.contextmanager
     def stop_recording(self) -> Iterator[None]:
@@ -175,7 +175,7 @@ class GradientTape:
             finally:
                 self._start("start")
         else:  # in a program that is being traced
-            recordings = next((found for found in active.active_lists() if recording in found), None)
+            recordings = next((here for here in active.active_lists() if recording in here), None)
             if recordings is None:
                 raise ValueError(NOT_RECORDING)
             recordings.remove(recording)
@@ -249,8 +249,8 @@ class GradientTape:
             ends = () if cotangents is None else ([conjugate(x) for x in cotangents],)
             return derivative.run_sweep(sweep, program, values, *ends)
 
-        found = self._differentiate("gradient", recording, ends.leaves, starts, pull_back, zeros)
-        pairs = zip(starts.leaves, found, strict=True)
+        gradients = self._differentiate("gradient", recording, ends.leaves, starts, pull_back, zeros)
+        pairs = zip(starts.leaves, gradients, strict=True)
         return starts.pack([x if x is None else placed(leaf.array, x) for leaf, x in pairs])
 
     @in_recorded_types
@@ -374,14 +374,14 @@ class GradientTape:
         ends, starts = [leaf.array for leaf in targets], [leaf.source(recording) for leaf in sources.leaves]
         query = Query(recording, ends, starts, with_residuals=active.eager() and not active.active_recordings())
         # TensorFlow's gradient of a complex function is the conjugate of JAX's.
-        found = [conjugate(x) for x in query.derivative(take)]
+        derivatives = [conjugate(x) for x in query.derivative(take)]
         if not self._persistent:
             self._use_up()
         if logger.isEnabledFor(logging.DEBUG):
-            _log_missing(name, found)
+            _log_missing(name, derivatives)
         if zeros is None:
-            return found
-        pairs = zip(sources.leaves, found, strict=True)
+            return derivatives
+        pairs = zip(sources.leaves, derivatives, strict=True)
         return [_zeros_of(leaf, zeros(leaf.array.shape)) if x is None else x for leaf, x in pairs]
 
     def __getattr__(self, name: str) -> Any:
@@ -401,11 +401,11 @@ class GradientTape:
         self._recording = None
 
 
-def _log_missing(what: str, found: Sequence[Value | None]) -> None:
+def _log_missing(what: str, derivatives: Sequence[Value | None]) -> None:
     # At the level of debugging only: TensorFlow's tape does not log it, its optimizers do.
-    if missing := [str(i) for i, x in enumerate(found) if x is None]:
+    if missing := [str(i) for i, x in enumerate(derivatives) if x is None]:
         message = "GradientTape.%s is None for source %s of %d: tape.explain(target, sources) says why"
-        logger.debug(message, what, ", ".join(missing), len(found))
+        logger.debug(message, what, ", ".join(missing), len(derivatives))
 
 
 def gives_zeros(value: UnconnectedGradients | str) -> bool:

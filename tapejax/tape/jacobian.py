@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..jaxprs.dependence import is_inexact
+from ..jaxprs.dependence import has_tangent
 from ..jaxprs.fence import Tracer
 from ..jaxprs.types import Function, Value, Values
 from . import runner
@@ -56,8 +56,8 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     if mode == "forward" or (mode is None and fewer):
         rows, others = others, rows
     try:
-        found = run_rows("jacobian", rows, program, values)
-        return found if mode or rows is _reverse_rows else _with_poles(found, program, values)
+        jacobians = run_rows("jacobian", rows, program, values)
+        return jacobians if mode or rows is _reverse_rows else _with_poles(jacobians, program, values)
     except (LookupError, TypeError, ValueError, NotImplementedError) as error:
         try:  # a while_loop has forward mode only, a custom_vjp reverse mode only
             return run_rows("jacobian", others, program, values)
@@ -65,12 +65,12 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
             raise error from None
 
 
-def _with_poles(found: list[Any], program: Program, values: Values) -> list[Any]:
-    """What forward mode `found`, or reverse mode where that is not finite.
+def _with_poles(forward: list[Any], program: Program, values: Values) -> list[Any]:
+    """What `forward` mode gave, or reverse mode where that is not finite.
 
     A product of an infinite slope with a zero is nan; which zeros there are depends on the mode.
     """
-    arrays = [x for x in found if x is not None]
+    arrays = [x for x in forward if x is not None]
     traced = any([isinstance(x, Tracer) for x in arrays])
     # on the host nothing is compiled for it
     numbers: Any = jnp if traced or not all(map(_is_on_host, arrays)) else np
@@ -79,13 +79,13 @@ def _with_poles(found: list[Any], program: Program, values: Values) -> list[Any]
         return run_rows("jacobian", _reverse_rows, program, values)
 
     with outside():
-        known = functools.reduce(numbers.logical_and, [numbers.isfinite(x).all() for x in arrays])
+        finite = functools.reduce(numbers.logical_and, [numbers.isfinite(x).all() for x in arrays])
     try:
         if traced:
-            return list(jax.lax.cond(known, lambda: found, by_reverse_mode))
-        return found if bool(known) else by_reverse_mode()
+            return list(jax.lax.cond(finite, lambda: forward, by_reverse_mode))
+        return forward if bool(finite) else by_reverse_mode()
     except (LookupError, TypeError, ValueError, NotImplementedError):  # a while_loop has forward mode only
-        return found
+        return forward
 
 
 def _is_on_host(x: Value) -> bool:
@@ -102,7 +102,7 @@ def batch_jacobian(program: Program, values: Values) -> list[Any]:
 def _target(program: Program, values: Values) -> Any:
     """The value of a program's one target; None if that is not connected, or not differentiable."""
     (slot,) = program.targets
-    return None if slot is None or not is_inexact(values[slot]) else values[slot]
+    return None if slot is None or not has_tangent(values[slot]) else values[slot]
 
 
 def _less(size: Any, other: Any) -> bool:
@@ -133,17 +133,17 @@ def _rows(program: Program, values: Values, target: Value, shape: tuple[Any, ...
 
 def _reverse_rows(program: Program, *values: Any) -> list[Any]:
     target = _target(program, values)
-    found = _rows(program, values, target, target.shape)
-    return [None if x is None else x.reshape(target.shape + x.shape[1:]) for x in found]
+    rows = _rows(program, values, target, target.shape)
+    return [None if x is None else x.reshape(target.shape + x.shape[1:]) for x in rows]
 
 
 def _forward_columns(program: Program, *values: Any) -> list[Any]:
     """As `_reverse_rows`, in the dtype of the source. If the target is complex, the slopes of its real part."""
     target = _target(program, values)
-    found: list[Any] = []
+    jacobians: list[Any] = []
     for position, slot in enumerate(program.sources):
         if slot is None:
-            found.append(None)
+            jacobians.append(None)
             continue
         source = values[slot]
 
@@ -158,11 +158,11 @@ def _forward_columns(program: Program, *values: Any) -> list[Any]:
             return jax.lax.complex(*parts) if len(parts) > 1 else parts[0]
 
         columns = _run_batch(column, source.size, program, values, source.size * target.nbytes, axis=-1)
-        found.append(columns.reshape(target.shape + source.shape))
-    return found
+        jacobians.append(columns.reshape(target.shape + source.shape))
+    return jacobians
 
 
 def _batch_rows(program: Program, *values: Any) -> list[Any]:
     target = _target(program, values)
-    found = _rows(program, values, target, target.shape[1:])
-    return [None if x is None else jnp.moveaxis(x, 0, 1).reshape(target.shape + x.shape[2:]) for x in found]
+    rows = _rows(program, values, target, target.shape[1:])
+    return [None if x is None else jnp.moveaxis(x, 0, 1).reshape(target.shape + x.shape[2:]) for x in rows]

@@ -18,7 +18,7 @@ import numpy as np
 from ..jaxprs import dependence, derivatives
 from ..jaxprs.cache import Cache
 from ..jaxprs.canonical import exact
-from ..jaxprs.dependence import Links, is_inexact, is_inexact_kind
+from ..jaxprs.dependence import Links
 from ..jaxprs.fence import Ref, Tracer, trace_context, user_type
 from ..jaxprs.types import Function, Positions, Value, Values
 from . import active, dispatch, rules, runner
@@ -92,8 +92,8 @@ class Op:
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
         """The inputs on which the derivative of each output depends. `kinds`: of all inputs; `active_ins`: with gradient."""
         key = self, kinds, trace_context()
-        found = _links.get(key, self._find_links, entry)
-        return _links.get((*key, active_ins), self._find_links, entry, active_ins) if found.told else found
+        links = _links.get(key, self._find_links, entry)
+        return _links.get((*key, active_ins), self._find_links, entry, active_ins) if links.told else links
 
     def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
         with outside():
@@ -122,12 +122,12 @@ class Op:
         return OperationsOp
 
     def run_derivative(self, derivative: Op, inputs: Values) -> Sequence[Any]:
-        found: Sequence[Any]
+        results: Sequence[Any]
         if isinstance(derivative, PythonOp):
-            found = dispatch.run_python(derivative, inputs, self.reads_variables)
+            results = dispatch.run_python(derivative, inputs, self.reads_variables)
         else:
-            found = dispatch.run(derivative, inputs)
-        return found
+            results = dispatch.run(derivative, inputs)
+        return results
 
 
 class PythonOp(Op):
@@ -152,8 +152,7 @@ class PythonOp(Op):
         return runner.current.run(self, [*map(_as_constant, inputs)])
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
-        inputs = [i for i, x in enumerate(entry.inputs) if may_carry(x)]
-        return Links(dependence.everything(inputs, [*map(may_carry, entry.outputs)]), True)
+        return Links(dependence.everything(entry.inputs, entry.outputs), True)
 
 
 class OperationsOp(PythonOp):
@@ -171,31 +170,47 @@ def by_operations(fn: Function, /, *args: Any, **kwargs: Any) -> Any:
 class ToldOp(PythonOp):
     """An operation with custom rules that ask which inputs are perturbed (``symbolic_zeros``), so that its links depend on that.
 
-    `known` has its links by the perturbed inputs, and what `tapejax.execution` has found out about it.
+    `links_by` has its links by the perturbed inputs; the operations of one program share them.
     """
 
-    __slots__ = ("known",)
+    __slots__ = ("links_by",)
 
     def __init__(
-        self, name: str, fn: Function, call: Function | None, known: dict[Any, Any], reads_variables: bool = False
+        self, name: str, fn: Function, call: Function | None, links_by: dict[Any, Links], reads_variables: bool = False
     ):
         super().__init__(name, fn, call, reads_variables=reads_variables)
-        self.known = known
+        self.links_by = links_by
+
+    def with_call(self, call: Function) -> ToldOp:
+        """The operation that `call` runs, and that is this one otherwise."""
+        return ToldOp(self.name, self.fn, call, self.links_by)
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
         if any([user_type(x) for x in (*entry.inputs, *entry.outputs)]):  # no jaxpr tells what these depend on
             return super().links(entry, kinds, active_ins)
         key = kinds, trace_context(), active_ins, rules.has_rule(self.name)
-        if key not in self.known:
-            self.known[key] = self._find_links(entry, active_ins)
-        found: Links = self.known[key]
-        return found
+        links = self.links_by.get(key)
+        if links is None:
+            links = self.links_by[key] = self._find_links(entry, active_ins)
+        return links
 
 
 class JittedOp(ToldOp):
-    """A jitted function whose program has no key. JAX keeps what it compiles of the program and of its derivative."""
+    """A jitted function whose program has no key. JAX keeps what it compiles of the program and of its derivative.
 
-    __slots__ = ()
+    `not_linearized`: the inputs with respect to which a runner found that it has no pullback of its own.
+    """
+
+    __slots__ = ("not_linearized",)
+
+    def __init__(
+        self, name: str, fn: Function, call: Function | None, links_by: dict[Any, Links], not_linearized: set[Positions]
+    ):
+        super().__init__(name, fn, call, links_by)
+        self.not_linearized = not_linearized
+
+    def with_call(self, call: Function) -> JittedOp:
+        return JittedOp(self.name, self.fn, call, self.links_by, self.not_linearized)
 
     @property
     def python_derivative(self) -> type[PythonOp]:
@@ -212,11 +227,6 @@ depends_on_rules(_links, lambda key: key[:1])
 def is_ref(x: Value) -> bool:
     """Whether `x` is a ``jax.Ref``."""
     return isinstance(x, Ref)
-
-
-def may_carry(x: Value) -> bool:
-    """Whether gradient may go through `x`, or has to be refused there, as for a ``jax.Ref``."""
-    return is_inexact(x) or is_ref(x) or is_inexact_kind(user_type(x))
 
 
 def is_size(x: Value) -> bool:

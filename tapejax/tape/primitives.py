@@ -29,9 +29,9 @@ class Recognition:
         """The Op of a primitive with its parameters; and its inputs: the arrays that its jaxprs close over, then `args`."""
         return plain_op(primitive, params, args)
 
-    def staged(self, known: TracedCall) -> Op:
+    def staged(self, call: TracedCall) -> Op:
         """The Op of a traced call."""
-        return known.plain()
+        return call.plain()
 
     def run_program(
         self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op
@@ -46,10 +46,10 @@ class Recognition:
 recognition = Recognition()
 
 
-def use(found: Recognition) -> None:
-    """Makes `found` the current `Recognition`, for what is recorded from here on."""
+def use(other: Recognition) -> None:
+    """Makes `other` the current `Recognition`, for what is recorded from here on."""
     global recognition
-    recognition = found
+    recognition = other
 
 
 def plain_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
@@ -58,9 +58,9 @@ def plain_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Se
     op = traced_or_refused(primitive, params, args, arrays)
     if op is None:
         # what its first equal was: a NumPy scalar that a program closes over may change before a derivative is taken
-        given = lifting.with_inputs(params, arrays) if arrays else {name: intern(x) for name, x in params.items()}
+        bound = lifting.with_inputs(params, arrays) if arrays else {name: intern(x) for name, x in params.items()}
         closed = arrays and not any(map(is_ref, arrays.values()))  # to JAX a Ref is an input, never a constant
-        op = unrecognised(primitive, given, as_it_came(primitive, params, len(arrays)) if closed else None)
+        op = unrecognised(primitive, bound, as_it_came(primitive, params, len(arrays)) if closed else None)
     return op, (*arrays.values(), *args)
 
 
@@ -92,7 +92,7 @@ def unrecognised(primitive: Primitive, params: Params, call: Function | None = N
     name, fn = params.get("name") or primitive.name, silent(primitive, params)
     call = call or functools.partial(primitive.bind, **params)
     plain = primitive.name in contents.JIT and contents.is_plain_jit(params) and not params["jaxpr"].effects
-    return (JittedOp if plain else ToldOp)(name, fn, call, {})
+    return JittedOp(name, fn, call, {}, set()) if plain else ToldOp(name, fn, call, {})
 
 
 def as_it_came(primitive: Primitive, params: Params, constants: int) -> Function:

@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 
 from ..jaxprs import dependence
-from ..jaxprs.dependence import Links, is_inexact
+from ..jaxprs.dependence import Links, has_tangent
 from ..jaxprs.derivatives import restricted
 from ..jaxprs.fence import zeros_of
 from ..jaxprs.types import Function, Values
 from . import active, dispatch, runner
-from .operation import Op, PythonOp, apply, may_carry
+from .operation import Op, PythonOp, apply
 from .query import Query
 from .recording import Recording
 from .sweep import sweep
@@ -44,8 +44,7 @@ class PullbackOp(PythonOp):
         self.results = results
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: tuple[int, ...]) -> Links:
-        inputs = [i for i, x in enumerate(entry.inputs) if i >= self.results and may_carry(x)]
-        return Links(dependence.everything(inputs, [*map(may_carry, entry.outputs)]), False)
+        return Links(dependence.everything(entry.inputs, entry.outputs, self.results), False)
 
     def pull_back(self, step: Step, inputs: Values, cotangents: dict[int, Any]) -> Sequence[Any]:
         # The user's Python runs under the current trace, so that outer tapes record it.
@@ -112,7 +111,7 @@ def differentiated_as_it_runs(op: Op, fn: Function, constants: int) -> PullbackO
     taken: list[Any] = []  # the inputs, which of them carry gradient, the outputs, and JAX's pullback
 
     def call(*inputs: Any) -> Any:
-        of = [i for i, x in enumerate(inputs) if is_inexact(x)]
+        of = [i for i, x in enumerate(inputs) if isinstance(x, jax.Array) and has_tangent(x)]
         try:
             outputs, back = jax.vjp(restricted(fn, inputs, of), *[inputs[i] for i in of])
         except (ValueError, TypeError, NotImplementedError):  # what is asked depends on what carries gradient
@@ -131,8 +130,8 @@ def differentiated_as_it_runs(op: Op, fn: Function, constants: int) -> PullbackO
         once = PullbackOp(
             f"{op.name}_pullback", refusing.fn, refusing.pull, lambda *flat: back(list(flat[-len(ends) :]))
         )
-        found = dict(zip(of, dispatch.run(once, (*inputs, *ends)), strict=True))
-        return [found.get(i) for i in range(len(inputs))]
+        gradient_of = dict(zip(of, dispatch.run(once, (*inputs, *ends)), strict=True))
+        return [gradient_of.get(i) for i in range(len(inputs))]
 
     return PullbackOp(op.name, refusing.fn, pull, call)
 

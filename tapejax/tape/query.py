@@ -103,8 +103,8 @@ class Query:
         self.read: tuple[int, ...] = ()  # the numbers of the values that its program reads, once that is known
         self.ahead: Any = None  # what has answered it, see `Recording`
         self._count = len(sources)
-        for position, given in enumerate(sources):
-            source = given if type(given) is Source else Source(given)
+        for position, one in enumerate(sources):
+            source = one if type(one) is Source else Source(one)
             _, read = recording.variables.get(id(source.holder), (None, None))
             now = source.array if source.holder is None else recording.origins.get(id(source.array), source.array)
             held = list(read.values()) if read else [now]
@@ -189,7 +189,7 @@ class Query:
           RuntimeError: a recorded value was deleted since.
         """
         program, values = self.program()
-        found: list[Any] = [None] * self._count
+        sums: list[Any] = [None] * self._count
         try:
             taken = under(current_trace(), take, program, values)  # restores the trace, even after an interrupt in JAX
         except (RuntimeError, ValueError) as error:
@@ -198,8 +198,8 @@ class Query:
             raise RuntimeError(_deleted(self.recording)) from error
         for i, x in zip(self.owners, taken, strict=True):
             if x is not None:
-                found[i] = x if found[i] is None else apply(jnp.add, found[i], x)
-        return found
+                sums[i] = x if sums[i] is None else apply(jnp.add, sums[i], x)
+        return sums
 
 
 _aval = operator.attrgetter("aval")  # `kind_of` an array

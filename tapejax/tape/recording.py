@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import jax
 
-from ..jaxprs.cache import on_clear
 from ..jaxprs.fence import ConcreteArray, Tracer
 from ..jaxprs.types import Value, Where
-from ..places import Line, Place, caller, forget_lines, line_of
+from ..places import Line, Place, caller, line_of
 
 if TYPE_CHECKING:
     from .operation import Op
@@ -37,7 +36,6 @@ def is_deleted(x: Value) -> bool:
     return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
 
 
-on_clear(forget_lines)
 new_tuple = tuple.__new__  # three times as fast as a NamedTuple's own constructor, which is Python
 
 
@@ -126,29 +124,29 @@ class Recording:
 
     def continuation(self) -> Recording:
         """A copy that is independent: what one of the two records from here on is not in the other."""
-        found = Recording()
-        vars(found).update({name: copy.copy(value) for name, value in vars(self).items()})
-        found.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
-        found.ahead = False
-        return found
+        copied = Recording()
+        vars(copied).update({name: copy.copy(value) for name, value in vars(self).items()})
+        copied.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
+        copied.ahead = False
+        return copied
 
     def folded(self) -> Recording:
         """This recording with one entry for each derivative, for those who look at it."""
         if not self.derivatives:
             return self
-        found = self.continuation()
-        found.derivatives, found.entries = [], []
+        shorter = self.continuation()
+        shorter.derivatives, shorter.entries = [], []
         spans = self._folding()
         positions, stop = [], 0  # of each entry in what is found
         for position, entry in enumerate(self.entries):
             if position >= stop:
                 stop = spans[position][0].stop if position in spans else position + 1
-                found.entries.append(spans[position][1] if position in spans else entry)
-            positions.append(len(found.entries) - 1)
-        positions.append(len(found.entries))
-        found.watched = {key: (x, positions[begin]) for key, (x, begin) in self.watched.items()}
-        found.marks = [mark._replace(position=positions[mark.position]) for mark in self.marks]
-        return found
+                shorter.entries.append(spans[position][1] if position in spans else entry)
+            positions.append(len(shorter.entries) - 1)
+        positions.append(len(shorter.entries))
+        shorter.watched = {key: (x, positions[begin]) for key, (x, begin) in self.watched.items()}
+        shorter.marks = [mark._replace(position=positions[mark.position]) for mark in self.marks]
+        return shorter
 
     def _folding(self) -> dict[int, tuple[Span, Entry]]:
         """The derivatives that can be one entry, by their first position: nothing else uses what is computed in them."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from ..jaxprs.cache import Cache
-from ..jaxprs.dependence import carries_tangent
+from ..jaxprs.dependence import has_tangent
 from ..jaxprs.types import Function
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def with_rule(name: str, fn: Function) -> Function:
             raise ValueError(
                 f"the gradient registered for {name} returned {len(gradients)} gradients for {len(inputs)} inputs."
             )
-        return tuple(g if carries_tangent(x) else None for g, x in zip(gradients, inputs, strict=True))
+        return tuple(g if has_tangent(x) else None for g, x in zip(gradients, inputs, strict=True))
 
     wrapped = jax.custom_vjp(flat)
     wrapped.defvjp(forward, backward)

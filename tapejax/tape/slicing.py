@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..jaxprs.dependence import is_inexact_kind, is_key
+from ..jaxprs.dependence import is_key, type_has_tangent
 from ..jaxprs.types import Positions
 from .operation import Op, PythonOp
 from .recording import Entry, new_tuple
@@ -82,7 +82,7 @@ class Link(NamedTuple):
 
 def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Iterator[Link]:
     """The entries through which a source reaches a value, in order."""
-    inexact = [is_inexact_kind(kind) for kind in numbered.kinds]
+    inexact = [type_has_tangent(kind) for kind in numbered.kinds]
     tracked: set[int] = set()
     watched = sorted(numbered.watched, reverse=True)
     active = set(numbered.sources)
@@ -106,13 +106,13 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
         else:
             kinds = tuple(map(kinds_of, ins))
             key = id(op), active_ins, *map(id, kinds)  # by identity: to hash them takes longer than all else here
-            known = seen.get(key)
-            if known is None:
-                found = op.links(entries[position], kinds, active_ins)
-                known = {j: by for j, by in enumerate(found.by) if not by.isdisjoint(active_ins)}, found.told
+            links = seen.get(key)
+            if links is None:
+                of_op = op.links(entries[position], kinds, active_ins)
+                links = {j: by for j, by in enumerate(of_op.by) if not by.isdisjoint(active_ins)}, of_op.told
                 if not isinstance(op, PythonOp):
-                    seen[key] = known
-            linked, told = known
+                    seen[key] = links
+            linked, told = links
             active.update([outs[j] for j in linked])
             if told:
                 perturbed = tuple([i for i in active_ins if inexact[ins[i]]])
@@ -136,10 +136,10 @@ def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> t
         x
         for x in numbered.targets
         if numbered.include_nondifferentiable
-        or is_inexact_kind(numbered.kinds[x])
+        or type_has_tangent(numbered.kinds[x])
         or (x in numbered.sources and not is_key(numbered.kinds[x]))
     }
-    found = []
+    relevant = []
     same: dict[Positions, Positions] = {}  # equal tuples become one object
     for position, active_ins, linked, perturbed in reversed(list(active_entries(numbered, entries))):
         _, ins, outs = numbered.entries[position]
@@ -149,14 +149,14 @@ def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> t
             active_ins = tuple(filter(by.__contains__, active_ins))
             needed.update(map(ins.__getitem__, active_ins))
             positions = (same.setdefault(x, x) for x in (active_ins, active_outs, perturbed))
-            found.append(new_tuple(Relevant, (position, *positions)))
-    return found[::-1], needed
+            relevant.append(new_tuple(Relevant, (position, *positions)))
+    return relevant[::-1], needed
 
 
 def slice_program(numbered: NumberedRecording, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
     """The program in a numbered recording, and the number of the value in each slot whose value is read."""
-    found, needed = relevant_entries(numbered, entries)
-    steps = [new_tuple(Step, (*numbered.entries[entry.position], *entry[1:])) for entry in found]
+    relevant, needed = relevant_entries(numbered, entries)
+    steps = [new_tuple(Step, (*numbered.entries[entry.position], *entry[1:])) for entry in relevant]
     used = {x for step in steps for x in step.ins}
     ends = [x if x in needed else None for x in numbered.targets]
     starts = [x if x in needed and (x in used or x in ends) else None for x in numbered.sources]

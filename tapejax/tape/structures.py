@@ -67,13 +67,13 @@ class Conventions:
         (leaf,) = self.take_apart(value, argument).leaves
         return leaf
 
-    def cotangents(self, targets: Structure, given: Pytree) -> list[Value]:
-        """The arrays in `given`: one for each leaf of `targets`, of its shape and dtype."""
-        return list(jax.tree.leaves(given))
+    def cotangents(self, targets: Structure, cotangents: Pytree) -> list[Value]:
+        """The arrays in `cotangents`: one for each leaf of `targets`, of its shape and dtype."""
+        return list(jax.tree.leaves(cotangents))
 
-    def tangents(self, primals: Structure, given: Pytree) -> list[Value]:
-        """The arrays in `given`, which is structured as `primals`: one for each leaf, of its shape and dtype."""
-        return list(jax.tree.leaves(given))
+    def tangents(self, primals: Structure, tangents: Pytree) -> list[Value]:
+        """The arrays in `tangents`, which is structured as `primals`: one for each leaf, of its shape and dtype."""
+        return list(jax.tree.leaves(tangents))
 
     def read(self, holder: object) -> None:
         """Notes a read of the variable `holder`."""

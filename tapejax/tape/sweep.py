@@ -41,11 +41,11 @@ def sweep_steps(
         add(ct, slot, x)
     for position in reversed(range(len(program.steps))):
         step = program.steps[position]
-        given = {j: ct[step.outs[j]] for j in step.active_outs if step.outs[j] in ct}
-        if not given:  # no cotangent reached it
+        arrived = {j: ct[step.outs[j]] for j in step.active_outs if step.outs[j] in ct}
+        if not arrived:  # no cotangent reached it
             continue
         inputs = [values[slot] for slot in (*step.ins, *step.op.residuals(step.outs))]
-        back = step.op.pull_back(step, inputs, given)
+        back = step.op.pull_back(step, inputs, arrived)
         for i, x in zip(step.active_ins, back, strict=True):
             add(ct, step.ins[i], x)
         yield position, back
@@ -57,10 +57,10 @@ def push(program: Program, values: Values, tangents: Values) -> list[Any]:
     for slot, x in zip(program.sources, tangents, strict=True):
         add(tangent, slot, x)
     for step in program.steps:
-        given = {i: tangent[step.ins[i]] for i in step.active_ins if step.ins[i] in tangent}
-        if not given:
+        arrived = {i: tangent[step.ins[i]] for i in step.active_ins if step.ins[i] in tangent}
+        if not arrived:
             continue
-        out = step.op.push_forward(step, [values[slot] for slot in step.ins], given)
+        out = step.op.push_forward(step, [values[slot] for slot in step.ins], arrived)
         for j, x in zip(step.active_outs, out, strict=True):
             add(tangent, step.outs[j], x)
     return [None if slot is None else tangent.get(slot) for slot in program.targets]
@@ -78,10 +78,10 @@ def placed(source: Value, gradient: Value) -> Value:
     return jax.device_put(gradient, place)
 
 
-def add(found: dict[int, Value], slot: Slot | None, x: Value | None) -> None:
-    """Adds the cotangent or tangent `x` to what was `found` for `slot`. None counts as zero."""
+def add(sums: dict[int, Value], slot: Slot | None, x: Value | None) -> None:
+    """Adds the cotangent or tangent `x` to the sum for `slot`. None counts as zero."""
     if slot is not None and x is not None:
-        found[slot] = apply(add_cotangents, found[slot], x) if slot in found else x
+        sums[slot] = apply(add_cotangents, sums[slot], x) if slot in sums else x
 
 
 def add_cotangents(x: Value, y: Value) -> Any:

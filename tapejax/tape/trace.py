@@ -12,7 +12,7 @@ import numpy as np
 
 from ..jaxprs import calls, contents, fence, lifting
 from ..jaxprs.cache import Cache, Once, recovered
-from ..jaxprs.dependence import carries_tangent
+from ..jaxprs.dependence import has_tangent
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Subfun, Value, Values
 from ..places import caller
 from . import active, dispatch, primitives, runner
@@ -46,8 +46,8 @@ class RecorderTrace(Recorder):
             fence.set_trace(self.outer)
             if program is None:
                 return self.note(op, inputs, runner.current.run(op, inputs))
-            found = primitives.recognition.run_program(op, inputs, self.recordings, program, op)
-            return self.note(op, inputs, *found)
+            results = primitives.recognition.run_program(op, inputs, self.recordings, program, op)
+            return self.note(op, inputs, *results)
         except RecursionError as error:
             if not recovered(error):
                 raise
@@ -137,11 +137,11 @@ class RecorderTrace(Recorder):
         else:
             # By thread: JAX may not have finished with another thread's call of the same functions.
             key = threading.get_ident(), key
-            found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
-            if not calls.are_filled(found.stores):  # after an interrupt
+            call = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
+            if not calls.are_filled(call.stores):  # after an interrupt
                 _staged.discard(key)
-                found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
-            op, arrays, stores, repack = found
+                call = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
+            op, arrays, stores, repack = call
             if stores is not subfuns[0].stores:
                 subfuns[0].populate_stores(stores)
         return repack(self.run(op, (*arrays, *tracers)))
@@ -158,14 +158,13 @@ class RecorderTrace(Recorder):
                 reads.refused = False
                 staged, repack = calls.stage(primitive, subfuns, tracers, params)
             except Exception:
-                found = self._stage_with_reads(again, tracers) if reads.refused and not stages(self.outer) else None
-                if found is None:
+                staged = self._stage_with_reads(again, tracers) if reads.refused and not stages(self.outer) else None
+                if staged is None:
                     # Most likely its Python looks at values. So it runs on them, now and again in the backward pass, where
                     # an error of another cause comes up again.
                     numbers = all([isinstance(x, _NUMBERS) for x in tracers])
                     op = PythonOp(name, again, again if numbers else functools.partial(_arrays_of, again))
                     return Once(StagedCall(op, (), stores, repack))
-                staged = found
             if contents.touches_refs(staged):
                 return Once(StagedCall(PullbackOp(name, again, refuse_ref), (), stores, repack))
             custom = primitive.name in contents.RULES
@@ -182,9 +181,9 @@ class RecorderTrace(Recorder):
             closed_over = tuple([i for i, x in enumerate(arrays.values()) if custom and isinstance(x, jax.Array)])
             # JAX keeps the trace of a rule inside a jitted function with that function, for other calls.
             own = custom and not (within and contents.calls_rules(staged))
-            known = TracedCall(lifted, name, closed_over, len(arrays), again if custom and not within else None, own)
-            found = StagedCall(TracedOp(known, call), arrays.values(), stores, repack)
-        return found if recurs and not arrays else Once(found)
+            traced = TracedCall(lifted, name, closed_over, len(arrays), again if custom and not within else None, own)
+            staged_call = StagedCall(TracedOp(traced, call), arrays.values(), stores, repack)
+        return staged_call if recurs and not arrays else Once(staged_call)
 
     def with_closure(self, op: Op, inputs: Values, reads_again: bool = False) -> tuple[Op, Values]:
         """`op`, which runs the user's Python, with the arrays that this closes over as further inputs; and all inputs.
@@ -206,8 +205,8 @@ class RecorderTrace(Recorder):
         call = functools.partial(
             _arrays_of, functools.partial(fence.eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted))
         )
-        known = TracedCall(lifted, op.name, reads=reads.recordings is not None)
-        return TracedOp(known, call), (*arrays.values(), *inputs)
+        traced = TracedCall(lifted, op.name, reads=reads.recordings is not None)
+        return TracedOp(traced, call), (*arrays.values(), *inputs)
 
     def _stage_with_reads(self, fn: Function, tracers: Values) -> Any:
         """`fn` as a jaxpr with the values of variables as constants, which become inputs; None if it cannot be traced."""
@@ -236,7 +235,7 @@ def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
     """
     return [
         copied(x.item() if getattr(x, "weak_type", False) and isinstance(x, np.ndarray) else x)  # Python's are weak
-        if isinstance(x, _NUMBERS) and carries_tangent(x)
+        if isinstance(x, _NUMBERS) and has_tangent(x)
         else x
         for x in by_operations(fn, *inputs)
     ]

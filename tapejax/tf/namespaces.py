@@ -320,8 +320,8 @@ def when_asked(full: str, held: dict[str, Any]) -> Callable[[str], Any]:
         if name not in later:
             return refuse(name)
         module, there = later[name]
-        found = importlib.import_module(f".{module}", __package__)
-        held[name] = getattr(found, there)
+        owner = importlib.import_module(f".{module}", __package__)
+        held[name] = getattr(owner, there)
         return held[name]
 
     return __getattr__

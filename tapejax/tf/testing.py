@@ -37,12 +37,12 @@ def compute_gradient(f: Callable, x: Sequence[TensorLike], delta: float | None =
     if not isinstance(x, (list, tuple)):
         raise ValueError(f"`x` must be a list or tuple of values convertible to a Tensor (arguments of `f`): {type(x)}")
     step = 1 / 1024 if delta is None else delta
-    given = [convert_to_tensor(a) for a in x]
-    for i, a in enumerate(given):
+    points = [convert_to_tensor(a) for a in x]
+    for i, a in enumerate(points):
         if not jnp.issubdtype(a._array.dtype, jnp.inexact):
             raise AssertionError(f"Cannot compute gradient for unsupported type {a.dtype.name} of argument {i}")
-    arguments = [_parts(a) for a in given]
-    complex_ones = [a is not b for a, b in zip(given, arguments, strict=True)]
+    arguments = [_parts(a) for a in points]
+    complex_ones = [a is not b for a, b in zip(points, arguments, strict=True)]
 
     def f_of_parts(*arguments: Tensor) -> Tensor:
         return _parts(f(*(_whole(a) if yes else a for a, yes in zip(arguments, complex_ones, strict=True))))

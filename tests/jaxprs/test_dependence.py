@@ -1,5 +1,7 @@
 """`jaxprs/dependence.py`: which inputs the derivative of an output depends on, and what kinds of values have one."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,16 +10,13 @@ from jax import lax
 
 from tapejax.jaxprs.dependence import (
     Links,
-    carries_tangent,
     equation_links,
     everything,
-    has_inexact_dtype,
-    inexact_dtype,
-    is_inexact,
-    is_inexact_kind,
+    has_tangent,
     is_key,
     kind_of,
     links,
+    type_has_tangent,
 )
 
 X, Y, N = jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]), jnp.array([1, 2])
@@ -104,17 +103,37 @@ def test_an_equation_has_links_of_its_own():
 
 
 def test_everything_that_is_wanted_depends_on_all_inputs_that_are_given():
-    assert everything([0, 2], [True, False]) == (frozenset({0, 2}), frozenset())
+    assert everything([X, N, Y], [X, N]) == (frozenset({0, 2}), frozenset())
+    assert everything([X, N, Y], [X], start=1) == (frozenset({2}),)
+    ref = jax.new_ref(N)  # gradient is refused there, whatever it holds
+    assert everything([ref, N], [ref]) == (frozenset({0}),)
+
+
+def test_a_number_of_pythons_is_a_constant():
+    assert by(lambda x, y: x * y, X, 2.0) == [[0]] and by(lambda x, y: x * y, X, np.float32(2.0)) == [[0, 1]]
+
+
+class Pair(NamedTuple):
+    x: float
+
+
+with_tangent = [jnp.float32(1), jnp.complex64(1), jnp.bfloat16(1), np.float32(1), np.ones(2), 1.0, 1j]
+without_tangent = [jnp.int32(1), np.ones(2, bool), jax.random.key(0), 1, True, None, object(), Pair(1.0)]
 
 
 def test_which_values_have_a_tangent():
-    f32, whole, key = jnp.float32(1), jnp.int32(1), jax.random.key(0)
-    assert [*map(is_inexact, (f32, jnp.complex64(1), whole, key, np.float32(1), 1.0))] == [True, True] + [False] * 4
-    assert [*map(has_inexact_dtype, (f32, np.float32(1), whole, 1.0))] == [True, True, False, False]
-    assert [*map(carries_tangent, (f32, 1.0, 1j, 1, True))] == [True, True, True, False, False]
-    assert inexact_dtype(jnp.dtype("bfloat16")) and not inexact_dtype(jnp.dtype(bool)) and not inexact_dtype(float)
-    assert is_inexact_kind(kind_of(f32)) and not is_inexact_kind(kind_of(whole))
-    assert is_key(kind_of(key)) and not is_key(kind_of(f32)) and not is_key(float)
+    assert all(map(has_tangent, with_tangent)) and not any(map(has_tangent, without_tangent))
+    assert has_tangent(jax.new_ref(X)) and not has_tangent(jax.new_ref(N))
+    assert jax.jit(lambda x, n: [1.0 * has_tangent(x), 1.0 * has_tangent(n)])(X, N) == [1.0, 0.0]
+
+
+def test_the_type_of_a_value_tells_it():
+    for x in (*with_tangent, *without_tangent):
+        assert type_has_tangent(kind_of(x)) == has_tangent(x)
+
+
+def test_keys_of_random_numbers_are_no_numbers():
+    assert is_key(kind_of(jax.random.key(0))) and not is_key(kind_of(X)) and not is_key(float)
 
 
 def test_the_kind_of_a_value_is_all_that_a_program_may_depend_on():

@@ -21,9 +21,8 @@ def test_random_calls(name):
     assert not wrong, wrong[:10]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "assigned_variables")) for n in faults.PROGRAMS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", faults.PROGRAMS)
 def test_every_call(name):
     faults.expected(name)
     count, wrong = faults.every_call(name)

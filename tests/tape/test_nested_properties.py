@@ -210,7 +210,7 @@ def compare(program, nest, point, how):
     np.testing.assert_allclose(np.asarray(found) / scale, np.asarray(expected) / scale, atol=3e-4)
 
 
-relaxed = settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck), derandomize=True)
+relaxed = settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @relaxed

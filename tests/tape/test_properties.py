@@ -24,7 +24,7 @@ from tapejax.tape import operation
 from tapejax.tf.values import tensor as values
 from tests.tape.interpreted import interpreted
 
-EXAMPLES = int(os.environ.get("TAPEJAX_EXAMPLES", 20))  # more in .ci/nightly
+EXAMPLES = int(os.environ.get("TAPEJAX_EXAMPLES", 12))  # more in .ci/nightly
 
 settings.register_profile(
     "tapejax",

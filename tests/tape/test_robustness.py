@@ -22,7 +22,7 @@ from plain_jax import FLOAT
 
 import tapejax as tf
 from tapejax.execution import schedule
-from tapejax.jaxprs import contents, custom_rules, fence, interning, lifting
+from tapejax.jaxprs import cache, contents, custom_rules, fence, interning, lifting
 from tapejax.jaxprs.cache import Cache
 from tapejax.jaxprs.fence import ClosedJaxpr
 from tapejax.tape import active, dispatch, operation, primitives, slicing, trace
@@ -218,22 +218,16 @@ def test_no_program_is_kept_alive(no_shadow):
 
 def test_caches_are_bounded(monkeypatch):
     """Programs of ever new structure do not pile up."""
-    limit = 50
-    stored = {
-        (module.__name__, name): cache
-        for module in MODULES
-        for name, cache in vars(module).items()
-        if name.startswith("_") and name.islower() and isinstance(cache, (dict, set, Cache)) and "__" not in name
-    }
-    for cache in stored.values():
-        cache.clear()
-        if isinstance(cache, Cache):
-            monkeypatch.setattr(cache, "size", limit)
+    limit, kept = 50, {id(each): each for each in cache._caches}
+    cache.clear()
+    for each in kept.values():
+        monkeypatch.setattr(each, "size", limit)
     x = jnp.arange(3.0)
-    for n in range(3 * limit):
-        taped(lambda v, n=n: v * float(n) + jax.nn.relu(v) * n if n % 2 else v.at[0].set(n) ** (n % 7), x)
-    for name, cache in stored.items():
-        assert len(cache) <= 2 * limit, name
+    for n in range(2 * limit):
+        taped(lambda v, n=n: v * float(n) + jax.nn.relu(v) * n if n % 2 else v.at[0].set(n) ** n, x)
+    sizes = [len(each) for each in kept.values()]
+    assert max(sizes) <= limit
+    assert sum(size >= limit // 2 for size in sizes) >= 3  # some were filled, and dropped what they had first
 
 
 def test_ten_thousand_operations_on_one_tape():

@@ -610,7 +610,11 @@ def test_as_without_a_tape(name):
     assert current_trace() is trace
 
 
-@pytest.mark.parametrize("name", [name for name, (_, jits) in PROGRAMS.items() if jits])
+def long(name):
+    return pytest.param(name, marks=pytest.mark.slow) if name == "an_ode" else name
+
+
+@pytest.mark.parametrize("name", [long(name) for name, (_, jits) in PROGRAMS.items() if jits])
 def test_as_without_a_tape_in_jit(name):
     function, _ = PROGRAMS[name]
     expected = jax.value_and_grad(jax.jit(function))(X)
@@ -631,7 +635,7 @@ SECOND = [
 ]
 
 
-@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize("name", [long(name) for name in SECOND])
 def test_second_derivative(name):
     """As far as `jax.grad` gives one."""
     function, _ = PROGRAMS[name]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...jaxprs.types import Equation, Function, Params
-from ..trial import Unsupported
+from .numpy_errors import Unsupported
 from .primitives import flushed
 
 MOST_ROWS = 128  # a larger one takes longer than its compiling saves
@@ -43,23 +43,23 @@ def _triangular_solve(p: Params) -> Function:
 def _lu(p: Params) -> Function:
     def lu(x: Any) -> Any:
         *batch, m, n = x.shape
-        found = np.array(x).reshape(-1, m, n)
-        each = np.arange(len(found))
-        order = np.tile(np.arange(m), (len(found), 1))
-        pivots = np.empty((len(found), min(m, n)), np.int32)
+        matrices = np.array(x).reshape(-1, m, n)
+        each = np.arange(len(matrices))
+        order = np.tile(np.arange(m), (len(matrices), 1))
+        pivots = np.empty((len(matrices), min(m, n)), np.int32)
         for i in range(min(m, n)):
-            column = found[:, i:, i]
+            column = matrices[:, i:, i]
             size = abs(column.real) + abs(column.imag) if x.dtype.kind == "c" else abs(column)  # as LAPACK compares
             pivots[:, i] = pivot = i + np.argmax(size, 1)
-            for rows in (found, order):
+            for rows in (matrices, order):
                 rows[each, i], rows[each, pivot] = rows[each, pivot], rows[each, i]
-            top, below = found[:, i : i + 1, i : i + 1], found[:, i + 1 :, i : i + 1]
+            top, below = matrices[:, i : i + 1, i : i + 1], matrices[:, i + 1 :, i : i + 1]
             np.divide(below, top, out=below, where=top != 0)
-            found[:, i + 1 :, i + 1 :] -= below * found[:, i : i + 1, i + 1 :]
-        corner = abs(np.diagonal(found, axis1=1, axis2=2)).min(1)
-        if (corner <= np.finfo(x.dtype).eps * (m + n) * abs(found).max((1, 2))).any():
+            matrices[:, i + 1 :, i + 1 :] -= below * matrices[:, i : i + 1, i + 1 :]
+        corner = abs(np.diagonal(matrices, axis1=1, axis2=2)).min(1)
+        if (corner <= np.finfo(x.dtype).eps * (m + n) * abs(matrices).max((1, 2))).any():
             raise Unsupported("lu")  # rounding decides whether it is singular
-        return found.reshape(x.shape), pivots.reshape(*batch, -1), order.reshape(*batch, -1)
+        return matrices.reshape(x.shape), pivots.reshape(*batch, -1), order.reshape(*batch, -1)
 
     return lu
 
@@ -81,10 +81,10 @@ def _one_by_one(fn: Function) -> Function:
 
     def of_all(x: Any) -> Any:
         *batch, m, n = x.shape
-        found = [fn(each) for each in x.reshape(-1, m, n)]
-        if not found or any([info for *_, info in found]):
+        results_and_infos = [fn(each) for each in x.reshape(-1, m, n)]
+        if not results_and_infos or any([info for *_, info in results_and_infos]):
             raise Unsupported("LAPACK")
-        stacked = [np.stack(each) for each in zip(*[results for *results, _ in found], strict=True)]
+        stacked = [np.stack(each) for each in zip(*[results for *results, _ in results_and_infos], strict=True)]
         return [each.reshape(*batch, *each.shape[1:]) for each in stacked]
 
     return of_all
@@ -114,8 +114,8 @@ def _svd(eqn: Equation) -> Function:
         u, s, vt, info = gesdd(x, compute_uv=int(p["compute_uv"]), full_matrices=int(p["full_matrices"]))
         return (s, u, vt, info) if p["compute_uv"] else (s, info)
 
-    found = _one_by_one(svd)
-    return found if p["compute_uv"] else lambda x: found(x)[0]
+    step = _one_by_one(svd)
+    return step if p["compute_uv"] else lambda x: step(x)[0]
 
 
 def _of_equation(make: Callable[[Equation], Function]) -> Callable[[Equation], Function]:
@@ -127,10 +127,10 @@ def _of_equation(make: Callable[[Equation], Function]) -> Callable[[Equation], F
 
         def decompose(*xs: Any) -> Any:
             try:
-                found = step(*xs)
+                results = step(*xs)
             except np.linalg.LinAlgError as error:
                 raise Unsupported(eqn.primitive.name) from error
-            parts = [flushed(x) for x in (found if len(eqn.outvars) > 1 else [found])]
+            parts = [flushed(x) for x in (results if len(eqn.outvars) > 1 else [results])]
             if not all([np.isfinite(x).all() for x in parts]):  # what is not differs from one routine to another
                 raise Unsupported(eqn.primitive.name)
             return parts if len(parts) > 1 else parts[0]

@@ -23,8 +23,8 @@ from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, ShapeDtypeStruct
 from ...jaxprs.poles import product
 from ...jaxprs.types import Equation, Function, JaxProgram
-from ..trial import Unsupported, with_errors
 from .decompositions import DECOMPOSITIONS
+from .numpy_errors import Unsupported, with_errors
 from .primitives import DTYPES, HALF, PRIMITIVES, flushed, in_single, is_subnormal
 
 
@@ -89,9 +89,9 @@ class Interpreter:
             if inner is not None:
                 within = dict(zip(open_jaxpr(inner).invars, ins, strict=True))
                 pairs = zip(eqn.outvars, open_jaxpr(inner).outvars, strict=True)
-                given = [(var, atom) for var, atom in pairs if var in wanted]
-                self._add(inner, within, [atom for _, atom in given])
-                for var, atom in given:
+                pairs_wanted = [(var, atom) for var, atom in pairs if var in wanted]
+                self._add(inner, within, [atom for _, atom in pairs_wanted])
+                for var, atom in pairs_wanted:
                     numbers[var] = self._read(within, atom)
                 continue
             control = self._control(eqn)
@@ -120,8 +120,8 @@ class Interpreter:
         if name == "custom_linear_solve":
             lengths = p["const_lengths"]
             first = lengths.matvec + lengths.vecmat
-            given = sum(lengths)
-            return p["jaxprs"].solve, [*ins[first : first + lengths.solve], *ins[given:]]
+            constants = sum(lengths)
+            return p["jaxprs"].solve, [*ins[first : first + lengths.solve], *ins[constants:]]
         return None, ins
 
     def _control(self, eqn: Equation) -> Any:
@@ -134,14 +134,14 @@ class Interpreter:
         return self._run(inputs, np.geterr()["under"] == "ignore")
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        found: list[np.ndarray]
+        outputs: list[np.ndarray]
         try:
-            found = with_errors(self._run, inputs, False, all="ignore", under="raise")
+            outputs = with_errors(self._run, inputs, False, all="ignore", under="raise")
         except FloatingPointError:  # some number is subnormal
             if any(map(is_subnormal, inputs)):
                 raise Unsupported("subnormal") from None
-            found = with_errors(self._run, inputs, True, all="ignore")
-        return found
+            outputs = with_errors(self._run, inputs, True, all="ignore")
+        return outputs
 
     def _run(self, inputs: Sequence[np.ndarray], flush: bool) -> list[np.ndarray]:
         env: list[Any] = [None] * self._size
@@ -152,10 +152,10 @@ class Interpreter:
             if less is not None and not flush:
                 value * less
         for step, ins, outs, dtypes, below in self._steps:
-            found = step(*[env[i] for i in ins])
+            results = step(*[env[i] for i in ins])
             if len(outs) == 1:
-                found = (found,)
-            for number, x, dtype, less in zip(outs, found, dtypes, below, strict=True):
+                results = (results,)
+            for number, x, dtype, less in zip(outs, results, dtypes, below, strict=True):
                 x = x if x.dtype == dtype or dtype not in _NUMBERS else x.astype(dtype)
                 if x.dtype.kind == "c" and not np.isfinite(x).all():  # XLA has other formulas, which overflow elsewhere
                     raise Unsupported("complex")
@@ -176,10 +176,10 @@ class Interpreter:
 
 def _beside_a_mask(product: Function, *factors: Any) -> Any:
     """XLA makes a choice of a product with a mask that was converted to numbers, some of the time: nan times 0 is 0 then."""
-    found = product(*factors)
-    if np.isnan(found).any():
+    y = product(*factors)
+    if np.isnan(y).any():
         raise Unsupported("nan beside a mask")
-    return found
+    return y
 
 
 def _is_key(dtype: Any, aval: Any) -> bool:
@@ -232,13 +232,13 @@ def _loop(eqn: Equation, most_numbers: float) -> Function:
 
     def loop(*values: Any) -> Any:
         carry: Sequence[Any] = values[consts : consts + carried]
-        found = [np.empty(aval.shape, aval.dtype) for aval in rows]
+        stacked = [np.empty(aval.shape, aval.dtype) for aval in rows]
         for i in reversed(turns) if p["reverse"] else turns:
             outs = body.within([*values[:consts], *carry, *[np.asarray(x[i]) for x in values[consts + carried :]]])
             carry = outs[:carried]
-            for all_of_it, one in zip(found, outs[carried:], strict=True):
+            for all_of_it, one in zip(stacked, outs[carried:], strict=True):
                 all_of_it[i] = one
-        return _as_step(eqn, [*carry, *found])
+        return _as_step(eqn, [*carry, *stacked])
 
     return loop
 

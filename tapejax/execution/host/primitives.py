@@ -18,7 +18,7 @@ import numpy as np
 
 from ...jaxprs.types import Equation, Function, Params
 from ..convolutions import products
-from ..trial import Unsupported
+from .numpy_errors import Unsupported
 
 DTYPES = frozenset(
     map(
@@ -40,9 +40,9 @@ MOST_PLACES = 64
 def flushed(x: Any) -> Any:
     """`x` with zeros in place of subnormal numbers, as XLA and TensorFlow have them on a CPU."""
     if x.dtype.kind == "c":
-        found = np.array(x)
-        found.real, found.imag = flushed(x.real), flushed(x.imag)
-        return found
+        y = np.array(x)
+        y.real, y.imag = flushed(x.real), flushed(x.imag)
+        return y
     if x.dtype.kind != "f" or x.dtype.itemsize < 4:
         return x
     return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(x.dtype.type(0), x), x)
@@ -57,10 +57,10 @@ def _of_bits(fn: Function) -> Function:
     """`fn`, which XLA computes from the bits, and keeps subnormal numbers: what computes with them then has others than NumPy."""
 
     def of_bits(*xs: Any) -> Any:
-        found = fn(*xs)
-        if is_subnormal(found):
+        y = fn(*xs)
+        if is_subnormal(y):
             raise Unsupported("subnormal")
-        return found
+        return y
 
     return of_bits
 
@@ -128,8 +128,8 @@ def in_single(make: Callable[[Equation], Function], eqn: Equation) -> Function:
     dtypes = [v.aval.dtype for v in eqn.outvars]
 
     def run(*xs: Any) -> Any:
-        found = step(*[x.astype(wide) if x.dtype in HALF else x for x in xs])
-        several = found if len(dtypes) > 1 else (found,)
+        results = step(*[x.astype(wide) if x.dtype in HALF else x for x in xs])
+        several = results if len(dtypes) > 1 else (results,)
         rounded = [flushed(x).astype(d) if d in HALF else x for x, d in zip(several, dtypes, strict=True)]
         return rounded if len(dtypes) > 1 else rounded[0]
 
@@ -170,18 +170,18 @@ def _saturated(x: Any, dtype: Any) -> Any:
     """What XLA makes of floats that the integers do not have: the nearest one, and 0 of nan."""
     least, most, x = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max), np.asarray(x, np.float64)
     inside = (x > least) & (x < most)  # as floats, where the greatest of 64 bits is one too large
-    found = np.where(inside, x, 0).astype(dtype)
-    return np.where(x <= least, np.iinfo(dtype).min, np.where(x >= most, np.iinfo(dtype).max, found)).astype(dtype)
+    whole = np.where(inside, x, 0).astype(dtype)
+    return np.where(x <= least, np.iinfo(dtype).min, np.where(x >= most, np.iinfo(dtype).max, whole)).astype(dtype)
 
 
 def _broadcast(eqn: Equation) -> Function:
     if len(eqn.invars) > 1:
         raise Unsupported("dynamic shape")
     shape, dimensions = eqn.params["shape"], eqn.params["broadcast_dimensions"]
-    given = eqn.invars[0].aval.shape
+    sizes = eqn.invars[0].aval.shape
     between = [1] * len(shape)
     for i, dimension in enumerate(dimensions):
-        between[dimension] = given[i]
+        between[dimension] = sizes[i]
     return lambda x: np.broadcast_to(x.reshape(between), shape)
 
 
@@ -209,9 +209,9 @@ def _dynamic_slice(p: Params) -> Function:
 
 
 def _dynamic_update_slice(x: Any, update: Any, *starts: Any) -> Any:
-    found = np.array(x)
-    found[_dynamic_index(starts, update.shape, x.shape)] = update
-    return found
+    y = np.array(x)
+    y[_dynamic_index(starts, update.shape, x.shape)] = update
+    return y
 
 
 def _reduce(fn: Function, initial: Callable[[np.dtype], Any] | None = None) -> Callable[[Equation], Function]:
@@ -290,13 +290,13 @@ def _integer_pow(eqn: Equation) -> Function:
         raise Unsupported("integer_pow")
 
     def power(x: Any) -> Any:
-        found, base, left = None, x, abs(y)
+        total, base, left = None, x, abs(y)
         while left:
             if left & 1:
-                found = base if found is None else found * base
+                total = base if total is None else total * base
             base, left = base * base, left >> 1
-        found = np.ones_like(x) if found is None else found
-        return 1 / found if y < 0 else found
+        total = np.ones_like(x) if total is None else total
+        return 1 / total if y < 0 else total
 
     return power
 
@@ -306,10 +306,10 @@ def _select(eqn: Equation) -> Function:
         return lambda which, no, yes: np.where(which, yes, no)
 
     def select(which: Any, *cases: Any) -> Any:
-        found = cases[0]
+        y = cases[0]
         for i, case in enumerate(cases[1:], 1):
-            found = np.where(which >= i, case, found)  # as XLA, which takes the last for what is too large
-        return found
+            y = np.where(which >= i, case, y)  # as XLA, which takes the last for what is too large
+        return y
 
     return select
 
@@ -350,8 +350,8 @@ def _iota(p: Params) -> Function:
 
 def _split(p: Params) -> Function:
     edges, axis = np.cumsum(p["sizes"])[:-1], p["axis"]
-    found = functools.partial(np.split, indices_or_sections=edges, axis=axis)
-    return (lambda x: found(x)[0]) if len(p["sizes"]) == 1 else found
+    pieces = functools.partial(np.split, indices_or_sections=edges, axis=axis)
+    return (lambda x: pieces(x)[0]) if len(p["sizes"]) == 1 else pieces
 
 
 def _unstack(eqn: Equation) -> Function:
@@ -377,9 +377,9 @@ def _ordered(x: Any) -> Any:
 
 
 def _complex(re: Any, im: Any) -> Any:
-    found = np.empty(np.broadcast_shapes(re.shape, im.shape), np.result_type(re, np.complex64))
-    found.real, found.imag = re, im
-    return found
+    z = np.empty(np.broadcast_shapes(re.shape, im.shape), np.result_type(re, np.complex64))
+    z.real, z.imag = re, im
+    return z
 
 
 def _same(x: Any) -> Any:
@@ -454,8 +454,8 @@ def _along(fn: np.ufunc) -> Callable[[Equation], Function]:
         begun = dtype.type(0) if fn is np.add and eqn.invars[0].aval.shape[axis] > 1 else None
 
         def along(x: Any) -> Any:
-            found = fn.accumulate(x, axis, dtype=dtype)
-            return found if begun is None else found + begun
+            sums = fn.accumulate(x, axis, dtype=dtype)
+            return sums if begun is None else sums + begun
 
         if not eqn.params["reverse"]:
             return along
@@ -468,9 +468,9 @@ def _pad(eqn: Equation) -> Function:
     return _padded(eqn.invars[0].aval.shape, eqn.params["padding_config"])
 
 
-def _padded(given: Sequence[int], config: Sequence[Any]) -> Function:
-    """Pads arrays of the shape `given` before, after and between their numbers."""
-    each = list(zip(given, [tuple(map(int, some)) for some in config], strict=True))
+def _padded(sizes: Sequence[int], config: Sequence[Any]) -> Function:
+    """Pads arrays of the shape `sizes` before, after and between their numbers."""
+    each = list(zip(sizes, [tuple(map(int, some)) for some in config], strict=True))
     shape = [max(0, low + size + high + between * max(0, size - 1)) for size, (low, high, between) in each]
     into, take = [], []
     for (size, (low, _, between)), most in zip(each, shape, strict=True):
@@ -480,9 +480,9 @@ def _padded(given: Sequence[int], config: Sequence[Any]) -> Function:
         into.append(places[take[-1]])
 
     def pad(x: Any, value: Any) -> Any:
-        found = np.full(shape, value, x.dtype)
-        found[np.ix_(*into)] = x[np.ix_(*take)]
-        return found
+        y = np.full(shape, value, x.dtype)
+        y[np.ix_(*into)] = x[np.ix_(*take)]
+        return y
 
     return pad if shape else lambda x, value: x
 
@@ -527,14 +527,14 @@ def _convolution(eqn: Equation) -> Function:
     groups, of_batches = p["feature_group_count"], p["batch_group_count"]
     batch, *space, channels = [lhs.shape[i] for i in first]
     out, *kernel, depth = [rhs.shape[i] for i in second]
-    found = [eqn.outvars[0].aval.shape[i] for i in last[1:-1]]
+    places = [eqn.outvars[0].aval.shape[i] for i in last[1:-1]]
     between = [(*pair, apart - 1) for pair, apart in zip(p["padding"], p["lhs_dilation"], strict=True)]
     pad = _padded((batch, *space, channels), [(0, 0, 0), *between, (0, 0, 0)])
     count, rank = max(groups, of_batches), len(space)
     # the axes of the windows: groups of batches, batch, places, kernel, groups of channels, channels
-    split = (of_batches, batch // of_batches, *found, *kernel, groups, depth)
+    split = (of_batches, batch // of_batches, *places, *kernel, groups, depth)
     product = _product(
-        (count, batch // of_batches * math.prod(found), math.prod(kernel) * depth),
+        (count, batch // of_batches * math.prod(places), math.prod(kernel) * depth),
         (math.prod(kernel) * depth, out // count),
     )
     order = (0, rank * 2 + 2, *range(1, rank * 2 + 2), rank * 2 + 3)
@@ -544,10 +544,10 @@ def _convolution(eqn: Equation) -> Function:
         steps = zip(x.strides[1:], p["window_strides"], p["rhs_dilation"], strict=False)
         moves = [(step * stride, step * rate) for step, stride, rate in steps]
         strides = (x.strides[0], *[a for a, _ in moves], *[b for _, b in moves], x.strides[-1])
-        windows = np.lib.stride_tricks.as_strided(x, (batch, *found, *kernel, channels), strides, writeable=False)
+        windows = np.lib.stride_tricks.as_strided(x, (batch, *places, *kernel, channels), strides, writeable=False)
         left = windows.reshape(split).transpose(order).reshape(count, -1, math.prod(kernel) * depth)
         right = w.transpose(second).reshape(count, out // count, -1).swapaxes(1, 2)
-        y = product(left, right).swapaxes(0, 1).reshape(batch // of_batches, *found, out)
+        y = product(left, right).swapaxes(0, 1).reshape(batch // of_batches, *places, out)
         return y.transpose([last.index(i) for i in range(y.ndim)])
 
     return convolution
@@ -568,8 +568,8 @@ def _sort(eqn: Equation) -> Function:
 
     def sort(*xs: Any) -> Any:
         order = np.lexsort(xs[:keys][::-1], axis) if xs[0].ndim else np.zeros((), int)
-        found = [np.take_along_axis(x, order, axis) for x in xs] if xs[0].ndim else list(xs)
-        return found[0] if single else found
+        ordered = [np.take_along_axis(x, order, axis) for x in xs] if xs[0].ndim else list(xs)
+        return ordered[0] if single else ordered
 
     return sort
 
@@ -610,10 +610,10 @@ def _bounds(eqn: Equation, sizes: Sequence[int]) -> list[int]:
 
 
 def _outside(starts: Sequence[np.ndarray], last: Sequence[int], shape: Sequence[int]) -> np.ndarray:
-    found = np.zeros(shape, bool)
+    outside = np.zeros(shape, bool)
     for start, most in zip(starts, last, strict=True):
-        found = found | (start < 0) | (start > most)
-    return found
+        outside = outside | (start < 0) | (start > most)
+    return outside
 
 
 def _gather(eqn: Equation) -> Function:
@@ -636,12 +636,12 @@ def _gather(eqn: Equation) -> Function:
             return np.zeros(out.shape, out.dtype)
         clamped = [np.clip(start, 0, most) for start, most in zip(starts, last, strict=True)]
         shape = indices.shape[:-1]
-        found = x[_elements(clamped, sizes, batch)]
-        found = np.broadcast_to(found, (*shape, *sizes)).reshape((*shape, *windows))
+        y = x[_elements(clamped, sizes, batch)]
+        y = np.broadcast_to(y, (*shape, *sizes)).reshape((*shape, *windows))
         if mode == "FILL_OR_DROP":
             outside = _outside(starts, last, shape).reshape(shape + (1,) * len(windows))
-            found = np.where(outside, np.asarray(p["fill_value"], out.dtype), found)
-        return found.transpose(order)
+            y = np.where(outside, np.asarray(p["fill_value"], out.dtype), y)
+        return y.transpose(order)
 
     return gather
 
@@ -666,7 +666,7 @@ def _scatter(combine: Any) -> Callable[[Equation], Function]:
         last = _bounds(eqn, sizes)
 
         def scatter(x: Any, indices: Any, updates: Any) -> Any:
-            found, shape = np.array(x), indices.shape[:-1]
+            y, shape = np.array(x), indices.shape[:-1]
             starts = _positions(
                 indices,
                 d.scatter_dims_to_operand_dims,
@@ -675,7 +675,7 @@ def _scatter(combine: Any) -> Callable[[Equation], Function]:
                 x.ndim,
             )
             if 0 in updates.shape:
-                return found
+                return y
             if mode == "CLIP":
                 starts = [np.clip(start, 0, most) for start, most in zip(starts, last, strict=True)]
             inside = ~_outside(starts, last, shape)
@@ -683,10 +683,10 @@ def _scatter(combine: Any) -> Callable[[Equation], Function]:
             values = updates.transpose([*rest, *d.update_window_dims]).reshape((*shape, *sizes))[inside]
             at = _elements(starts, sizes, 1)
             if combine is None:
-                found[at] = values
+                y[at] = values
             else:
-                combine(found, at, values)
-            return found
+                combine(y, at, values)
+            return y
 
         return scatter
 

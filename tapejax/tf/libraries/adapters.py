@@ -17,7 +17,7 @@ from ..values import reading
 ADAPTERS = {"keras": ".keras_adapter", "flax.nnx": ".flax_adapter"}
 _pending = dict(ADAPTERS)
 
-package: Any = None  # tapejax itself, which hands itself in
+package: Any = sys.modules[__name__.partition(".")[0]]  # tapejax itself, which is being imported
 
 
 def install() -> None:

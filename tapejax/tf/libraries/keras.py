@@ -243,7 +243,7 @@ def _open_name_scopes() -> None:
 def _instead_of_tensorflow() -> None:
     """Where Keras calls TensorFlow whatever its backend, for the sake of programs like ours, it finds tapejax."""
     tensorflow = _TensorFlow()
-    for name, found in (
+    for name, stand_in in (
         ("legacy.backend", tensorflow),  # tf.keras.backend.mean and the like
         ("legacy.layers", tensorflow),
         ("layers.preprocessing.discretization", tensorflow),
@@ -252,7 +252,7 @@ def _instead_of_tensorflow() -> None:
         ("utils.rng_utils", types.SimpleNamespace(available=True, random=libraries.package.random)),
         ("saving.serialization_lib", types.SimpleNamespace(available=False)),
     ):
-        fence.part(name).tf = found
+        fence.part(name).tf = stand_in
     tensorboard: Any = fence.part("callbacks.tensorboard")
     tensorboard.TensorBoard.summary = libraries.package.summary
     tensorboard.keras_model_summary = summary.keras_model
@@ -294,14 +294,14 @@ class _Mirror(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        found = getattr(self._real, name, self)
-        if found is self:
-            found = getattr(self._also, name, self)
-        if found is self:
+        value = getattr(self._real, name, self)
+        if value is self:
+            value = getattr(self._also, name, self)
+        if value is self:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        found = _mirrored(f"{self.__name__}.{name}", found)
-        setattr(self, name, found)
-        return found
+        value = _mirrored(f"{self.__name__}.{name}", value)
+        setattr(self, name, value)
+        return value
 
     def __dir__(self) -> list[str]:
         names = {*dir(self._real), *dir(self._also), *vars(self)}
@@ -311,22 +311,22 @@ class _Mirror(types.ModuleType):
 _functions: dict[int, Callable] = {}
 
 
-def _mirrored(full: str, found: Any) -> Any:
-    if isinstance(found, types.FunctionType) and found.__module__.startswith("keras."):
-        if found.__module__.startswith("keras.src.tree."):  # functions on structures of any leaves
-            return found
-        legacy = found.__module__.startswith("keras.src.legacy.")  # programs for TensorFlow, which need tensors
-        return _functions.setdefault(id(found), _given_tensors(found) if legacy else visible(found))
-    if isinstance(found, types.ModuleType) and found.__name__.startswith("keras."):
+def _mirrored(full: str, value: Any) -> Any:
+    if isinstance(value, types.FunctionType) and value.__module__.startswith("keras."):
+        if value.__module__.startswith("keras.src.tree."):  # functions on structures of any leaves
+            return value
+        legacy = value.__module__.startswith("keras.src.legacy.")  # programs for TensorFlow, which need tensors
+        return _functions.setdefault(id(value), _given_tensors(value) if legacy else visible(value))
+    if isinstance(value, types.ModuleType) and value.__name__.startswith("keras."):
         module = sys.modules.get(full)
         if module is None:
-            module = sys.modules[full] = _Mirror(full, found)
-            for name, inner in list(vars(found).items()):
+            module = sys.modules[full] = _Mirror(full, value)
+            for name, inner in list(vars(value).items()):
                 # modules at once, so that `import tapejax.keras.layers.experimental as x` finds them
-                if isinstance(inner, types.ModuleType) and inner.__name__ == f"{found.__name__}.{name}":
+                if isinstance(inner, types.ModuleType) and inner.__name__ == f"{value.__name__}.{name}":
                     setattr(module, name, _mirrored(f"{full}.{name}", inner))
         return module
-    return found
+    return value
 
 
 def _share_functions() -> None:
@@ -336,10 +336,10 @@ def _share_functions() -> None:
     """
     exported: Any = fence.part("api_export")
     for part in ("activations", "losses", "metrics"):
-        known: dict[str, Any] = fence.part(part).ALL_OBJECTS_DICT
-        for name, fn in known.items():
+        functions: dict[str, Any] = fence.part(part).ALL_OBJECTS_DICT
+        for name, fn in functions.items():
             if isinstance(fn, types.FunctionType):
-                known[name] = shared = _mirrored(name, fn)
+                functions[name] = shared = _mirrored(name, fn)
                 setattr(sys.modules[fn.__module__], fn.__name__, shared)  # where classes of losses find it
                 if (public := exported.get_name_from_symbol(fn)) is not None:
                     exported.register_internal_serializable(public, shared)
@@ -357,11 +357,11 @@ def _fill(names: dict[str, Any]) -> _Mirror:
         keras_trainer.install()
         keras_data.install()
         keras_export.install()
-        keras_adapter.returns_tensors = True
+        keras_adapter.return_tensors()
     mirror = _Mirror(NAME, real)
-    for name, found in list(vars(real).items()):
-        if isinstance(found, types.ModuleType) and not name.startswith("_") and found.__name__.startswith("keras."):
-            names[name] = _mirrored(f"{NAME}.{name}", found)
+    for name, value in list(vars(real).items()):
+        if isinstance(value, types.ModuleType) and not name.startswith("_") and value.__name__.startswith("keras."):
+            names[name] = _mirrored(f"{NAME}.{name}", value)
     return mirror
 
 

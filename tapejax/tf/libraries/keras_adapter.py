@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.cache import on_clear
+from ...jaxprs.cache import by_object
 from ...jaxprs.canonical import Identity, exact
 from ...jaxprs.fence import Tracer, current_trace, trace_context
 from ...places import levels_to_user
@@ -55,11 +55,16 @@ Layer: TypeAlias = Any
 Model: TypeAlias = Any
 Optimizer: TypeAlias = Any
 
-# Whether user code is answered in tensors: once `tapejax.keras` is imported.
-returns_tensors = False
+returns_tensors = False  # whether user code is answered in tensors
 _INTERNAL = ("keras.", "tapejax.", "jax.")
 _AUTOGRAPH = "tapejax.tf.programs.autograph"
 _PACKAGE = __name__.partition(".")[0]
+
+
+def return_tensors() -> None:
+    """From here on user code is answered in tensors: `tapejax.keras` is imported."""
+    global returns_tensors
+    returns_tensors = True
 
 
 def install(keras: types.ModuleType) -> None:
@@ -104,9 +109,9 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         while own and variable._value is not None:
             held = reading.note_read(variable, variable._value, functools.partial(direct_assign, variable))
             reading.use(variable, "_value", held)
-            found = value.fget(variable)
+            array = value.fget(variable)
             if variable._value is held:  # and no other thread has assigned meanwhile
-                return found
+                return array
         return value.fget(variable)
 
     def read(variable: VariableLike) -> Array | Tensor:
@@ -114,10 +119,10 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
             capture.adopt(variable, "_value")
         if capture is None and isinstance(variable._value, Tracer) and active.eager():
             with reading.tracing:  # as in `reading.held`
-                found = noted(variable)
+                array = noted(variable)
         else:
-            found = noted(variable)
-        return Tensor(found) if returns_tensors and isinstance(found, jax.Array) and called_by_user(2) else found
+            array = noted(variable)
+        return Tensor(array) if returns_tensors and isinstance(array, jax.Array) and called_by_user(2) else array
 
     def assign(variable: VariableLike, new: Array) -> None:
         if getattr(variable, "_created", None) is None:
@@ -148,7 +153,8 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
     kind.assign_add, kind.assign_sub = map(_as_one_step, (kind.assign_add, kind.assign_sub))
-    kind.assign, kind.assign_add, kind.assign_sub = map(_aggregating, (kind.assign, kind.assign_add, kind.assign_sub))
+    kind.assign = _aggregating(kind.assign, of_change=True)
+    kind.assign_add, kind.assign_sub = map(_aggregating, (kind.assign_add, kind.assign_sub))
     kind._initialize_with_initializer = initialize_now
     kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
 
@@ -161,8 +167,12 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
     ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
 
 
-def _aggregating(update: Callable) -> Callable:
-    """A method that assigns to a variable, in a strategy's replica what all replicas' values become by its aggregation."""
+def _aggregating(update: Callable, of_change: bool = False) -> Callable:
+    """A method that assigns to a variable, in a strategy's replica what all replicas' values become by its aggregation.
+
+    Args:
+      of_change: of a sum the changes are added up. TensorFlow's replicas each have a part of the sum, which they change.
+    """
 
     @functools.wraps(update)
     def once(self: Any, value: TensorLike) -> Any:
@@ -170,7 +180,12 @@ def _aggregating(update: Callable) -> Callable:
             return update(self, value)
         # TensorFlow's replicas keep moving statistics apart, and outside of them those of the first are read.
         kind = "only_first_replica" if self.aggregation == "none" and not self.trainable else self.aggregation
-        array = replicas.aggregated(jnp.asarray(arrays_in(value), self.dtype), kind, self.path)
+        array = jnp.asarray(arrays_in(value), self.dtype)
+        if of_change and kind == "sum":
+            held = arrays_in(self.value)
+            array = held + replicas.aggregated(array - held, kind, self.path)
+        else:
+            array = replicas.aggregated(array, kind, self.path)
         with replicas.setting(running=False):
             return update(self, array)
 
@@ -252,9 +267,9 @@ def contains(kind: type | tuple[type, ...], x: object) -> bool:
     return isinstance(x, kind)
 
 
-def answer(found: Any, *given: object) -> Any:
+def answer(result: Any, *arguments: object) -> Any:
     """What user code is given: tensors; but arrays where it passed arrays and no tensor."""
-    return found if contains(jax.Array, given) and not contains(Tensor, given) else tensors_in(found)
+    return result if contains(jax.Array, arguments) and not contains(Tensor, arguments) else tensors_in(result)
 
 
 # A method that user code calls more often is run as Keras runs it: each of its operations is worth compiling.
@@ -269,14 +284,14 @@ def visible(fn: Callable) -> Callable:
     def answering(*args: Any, **kwargs: Any) -> Any:
         user = called_by_user(2)
         if _written_for_tensorflow(fn):
-            found = fn(*tensors_in(args), **tensors_in(kwargs))
-            return found if user else arrays_in(found)
+            result = fn(*tensors_in(args), **tensors_in(kwargs))
+            return result if user else arrays_in(result)
         if not user:
             return fn(*args, **kwargs)
         arrays = arrays_in(args), arrays_in(kwargs)
         seldom = next(calls) < CALLS_ON_TRIAL
-        found = by_operations(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
-        return answer(found, args, kwargs)
+        result = by_operations(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
+        return answer(result, args, kwargs)
 
     answering.__answers__ = True  # type: ignore[attr-defined]
     return answering
@@ -289,8 +304,8 @@ def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
 
     @functools.wraps(layer_call)
     def call_layer(self: Layer, *args: Any, **kwargs: Any) -> Any:
-        found = layer_call(self, *map(arrays_in, args), **_mapped(arrays_in, kwargs))
-        return answer(found, args, kwargs) if returns_tensors and called_by_user(2) else found
+        result = layer_call(self, *map(arrays_in, args), **_mapped(arrays_in, kwargs))
+        return answer(result, args, kwargs) if returns_tensors and called_by_user(2) else result
 
     call_layer.__answers__ = True  # type: ignore[attr-defined]
 
@@ -317,12 +332,12 @@ def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
         try:
             return spec(*args, **kwargs)
         except Exception as error:
-            found = _by_two_sizes(spec, backend.KerasTensor, args, kwargs)
-            if found is None and isinstance(error, PythonNeeded):
+            result = _by_two_sizes(spec, backend.KerasTensor, args, kwargs)
+            if result is None and isinstance(error, PythonNeeded):
                 raise PythonNeeded(f"{error} {OF_PYTHON}") from error
-            if found is None:
+            if result is None:
                 raise
-            return found
+            return result
 
     @functools.wraps(maybe_build)
     def build(self: Layer, *args: Any) -> None:
@@ -352,9 +367,9 @@ def _take_tensors_in_functions() -> None:
     for full in (f"{keras.__name__}.{name}" for keras in fence.names_of_keras() for name in _FUNCTIONS):
         with contextlib.suppress(ImportError):  # not in every version
             names = vars(importlib.import_module(full))
-            found = {name: fn for name, fn in names.items() if isinstance(fn, types.FunctionType)}
-            taken |= {fn: _on_values(fn) for fn in found.values() if fn not in taken}
-            names.update({name: taken[fn] for name, fn in found.items()})
+            functions = {name: fn for name, fn in names.items() if isinstance(fn, types.FunctionType)}
+            taken |= {fn: _on_values(fn) for fn in functions.values() if fn not in taken}
+            names.update({name: taken[fn] for name, fn in functions.items()})
 
 
 def _on_values(fn: Callable) -> Callable:
@@ -398,8 +413,8 @@ def _by_two_sizes(infer: Callable, kind: Any, args: tuple, kwargs: dict[str, Any
                 return x
             return kind([size if n is None else n for n in x.shape], x.dtype, name=x.name)
 
-        given, named = jax.tree.map(known, (args, kwargs))
-        return infer(*given, **named)
+        positional, named = jax.tree.map(known, (args, kwargs))
+        return infer(*positional, **named)
 
     def merged(one: Any, other: Any) -> Any:
         if not isinstance(one, kind):
@@ -413,7 +428,7 @@ def _by_two_sizes(infer: Callable, kind: Any, args: tuple, kwargs: dict[str, Any
 
 
 # By the function, not by its code: equal code may stand in two modules.
-_spelled: weakref.WeakKeyDictionary[Callable, bool] = weakref.WeakKeyDictionary()
+_spelled: weakref.WeakKeyDictionary[Callable, bool] = by_object()
 
 
 def _written_for_tensorflow(function: Any) -> bool:
@@ -421,17 +436,17 @@ def _written_for_tensorflow(function: Any) -> bool:
     if getattr(function, "__code__", None) is None or not from_user(function):
         return False
     function = getattr(function, "__func__", function)
-    known = _spelled.get(function)
-    if known is None:
+    spelled = _spelled.get(function)
+    if spelled is None:
         cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
         seen = [x.__name__ for x in (*cells, *list(function.__globals__.values())) if isinstance(x, types.ModuleType)]
-        known = _spelled[function] = any(name.partition(".")[0] == _PACKAGE for name in seen)
-    return known
+        spelled = _spelled[function] = any(name.partition(".")[0] == _PACKAGE for name in seen)
+    return spelled
 
 
-def _on_arrays(given: Any) -> Any:
-    """`given` with arrays for tensors and variables, and functions of arrays for those of the user's."""
-    return jax.tree.map(_on_array, arrays_in(given))
+def _on_arrays(structure: Any) -> Any:
+    """`structure` with arrays for tensors and variables, and functions of arrays for those of the user's."""
+    return jax.tree.map(_on_array, arrays_in(structure))
 
 
 def _on_array(x: Any) -> Any:
@@ -470,12 +485,12 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
             if update is None:
                 return apply(self, grads, trainable_variables)
             key = (*map(id, variables), *_settings(self), trace_context())
-            known = update.get(key)
-            if known is None:
+            compiled = update.get(key)
+            if compiled is None:
                 here: Any = weakref.ref(self)  # what is kept for an optimizer must not keep it
-                known = update[key] = _Update(lambda *grads: apply(here(), grads, variables), grads, variables)
+                compiled = update[key] = _Update(lambda *grads: apply(here(), grads, variables), grads, variables)
             with jax.disable_jit(False):
-                known(grads)
+                compiled(grads)
 
     @functools.wraps(filter_empty)
     def filter_with_hint(self: Optimizer, grads: Iterable[TensorLike | None], variables: Iterable[VariableLike]) -> Any:
@@ -484,12 +499,12 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                found = filter_empty(self, grads, variables)
+                pairs = filter_empty(self, grads, variables)
         except ValueError as error:
             raise ValueError(f"{error} {HINT}") from None
         for warning in caught:
             warnings.warn(f"{warning.message} {HINT}", warning.category, stacklevel=levels_to_user())
-        return found
+        return pairs
 
     update_step = optimizer._backend_update_step
 
@@ -508,8 +523,7 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
 
 # An optimizer's update, as one program: Keras's own function, traced as `tapejax.function` traces a function. Its hundred or
 # so small operations would each cost a call from Python.
-_updates: weakref.WeakKeyDictionary[Optimizer, dict[tuple, _Update]] = weakref.WeakKeyDictionary()
-on_clear(_updates.clear)
+_updates: weakref.WeakKeyDictionary[Optimizer, dict[tuple, _Update]] = by_object()
 _SETTINGS = (int, float, bool, str, type(None))
 
 

@@ -81,8 +81,8 @@ def _as_program(in_program: Callable) -> Callable:
     return on_values
 
 
-def _arrays(found: Pytree) -> Pytree:
-    return jax.tree.map(jnp.asarray, found)
+def _arrays(structure: Pytree) -> Pytree:
+    return jax.tree.map(jnp.asarray, structure)
 
 
 def _cond(original: Callable, pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
@@ -103,8 +103,8 @@ def _threaded(*bodies: tuple[Callable, tuple]) -> tuple[Threaded, list[Callable]
 
     def flat(i: int, fn: Callable, tree: Any) -> Callable:
         def run(*leaves: Array) -> list[Array]:
-            found, outlines[i] = jax.tree.flatten(fn(*tree.unflatten(leaves)))
-            return found
+            leaves_out, outlines[i] = jax.tree.flatten(fn(*tree.unflatten(leaves)))
+            return leaves_out
 
         return run
 
@@ -112,17 +112,17 @@ def _threaded(*bodies: tuple[Callable, tuple]) -> tuple[Threaded, list[Callable]
     threaded = Threaded(*[(flat(i, fn, tree), leaves) for i, (fn, leaves, tree) in enumerate(taken)])
 
     def step(i: int, state: Sequence[Array], *args: Any) -> tuple[Pytree, list[Array]]:
-        found, state = threaded(i, state, *jax.tree.leaves(args))
-        return outlines[i].unflatten(found), list(state)
+        leaves, state = threaded(i, state, *jax.tree.leaves(args))
+        return outlines[i].unflatten(leaves), list(state)
 
     return threaded, [functools.partial(step, i) for i in range(len(bodies))]
 
 
 def _branches(original: Callable, chooser: Any, branches: Sequence[Callable], operands: tuple = ()) -> Any:
     threaded, steps = _threaded(*[(branch, operands) for branch in branches])
-    found, state = original(chooser, [functools.partial(step, threaded.state) for step in steps], *operands)
+    result, state = original(chooser, [functools.partial(step, threaded.state) for step in steps], *operands)
     threaded.finish(state)
-    return found
+    return result
 
 
 def _cond_in_program(original: Callable, pred: Any, true_fn: Callable, false_fn: Callable) -> Any:

@@ -96,9 +96,9 @@ def _images(
     first = data_format == "channels_first"
 
     def load(path: str) -> np.ndarray:
-        found = fit(encoded.pixels_of(_bytes_of(path), num_channels), image_size, interpolation)
-        found = found.astype("float32" if interpolation != "nearest" else found.dtype)
-        return found.transpose(2, 0, 1) if first else found
+        pixels = fit(encoded.pixels_of(_bytes_of(path), num_channels), image_size, interpolation)
+        pixels = pixels.astype("float32" if interpolation != "nearest" else pixels.dtype)
+        return pixels.transpose(2, 0, 1) if first else pixels
 
     shape = (num_channels, *image_size) if first else (*image_size, num_channels)
     dtype = "float32" if interpolation != "nearest" else "uint8"
@@ -118,9 +118,9 @@ def _cropped(x: np.ndarray, size: Sequence[int], method: str) -> np.ndarray:
 def _padded(x: np.ndarray, size: Sequence[int], method: str) -> np.ndarray:
     """The whole image, resized with its proportions, amid zeros."""
     inner, spare = image.sizes_with_pad(x.shape[:2], size)
-    found = image.resized(x, inner, method)
+    resized = image.resized(x, inner, method)
     places = [(before, wanted - n - before) for before, wanted, n in zip(spare, size, inner, strict=True)]
-    return np.pad(found, [*places, (0, 0)])
+    return np.pad(resized, [*places, (0, 0)])
 
 
 # ---- texts and sounds -----------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ def _spec(x: Any) -> Any:
     kind = libraries.package.TensorSpec
     if isinstance(x, kind):
         return x
-    found = fence.part("export.export_utils").make_input_spec(x)
-    return kind(found.shape, found.dtype, found.name)
+    spec = fence.part("export.export_utils").make_input_spec(x)
+    return kind(spec.shape, spec.dtype, spec.name)
 
 
 class ExportArchive:
@@ -139,9 +139,9 @@ def _export(
     input_signature: Any = None,
     **options: Ignored,
 ) -> None:
-    known = fence.part("export.export_utils").get_input_signature
+    signature_of = fence.part("export.export_utils").get_input_signature
     archive = ExportArchive()
-    archive.track_and_add_endpoint("serve", model, known(model) if input_signature is None else input_signature)
+    archive.track_and_add_endpoint("serve", model, signature_of(model) if input_signature is None else input_signature)
     archive.write_out(filepath, verbose=verbose is not False)
 
 

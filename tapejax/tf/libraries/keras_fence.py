@@ -36,6 +36,7 @@ MODULES: dict[str, str] = {
     "legacy.backend": "tf",
     "legacy.layers": "tf",
     "losses": "ALL_OBJECTS_DICT",
+    "losses.loss": "reduce_values scale_loss_for_distribution unscale_loss_for_distribution",
     "metrics": "ALL_OBJECTS_DICT",
     "optimizers.base_optimizer": "BaseOptimizer",
     "random.seed_generator": "jax_utils",
@@ -56,7 +57,10 @@ MODULES: dict[str, str] = {
 # Of each public class the private attributes that are read, replaced or set, in the class or an object of it.
 CLASSES: dict[str, str] = {
     "Layer": "_maybe_build _trainable_variables",
-    "Model": "_call_has_training_arg _compute_loss _flatten_layers _get_jax_state _loss_tracker _symbolic_build",
+    "Model": """
+        _aggregate_additional_loss _call_has_training_arg _compute_loss _flatten_layers _get_jax_state _loss_tracker
+        _symbolic_build
+        """,
     "Variable": "_direct_assign _initialize_with_initializer _value",
     "optimizers.Optimizer": "_backend_update_step _filter_empty_gradients _learning_rate _trainable_variables _variables",
 }
@@ -91,24 +95,24 @@ def unlike(name: str) -> list[str]:
         module = part(name)
     except ImportError:
         return [name]
-    found = [f"{name}.{each}" for each in MODULES[name].split() if not hasattr(module, each)]
+    missing = [f"{name}.{each}" for each in MODULES[name].split() if not hasattr(module, each)]
     for full, names in PARAMETERS.items():
         place, _, last = full.rpartition(".")
         if (
             place == name
-            and full not in found
+            and full not in missing
             and [*inspect.signature(getattr(module, last)).parameters] != names.split()
         ):
-            found.append(f"{full}({', '.join(names.split())})")
-    return found
+            missing.append(f"{full}({', '.join(names.split())})")
+    return missing
 
 
 def names_of_keras() -> list[types.ModuleType]:
     """The modules in which users find Keras: its own, and TensorFlow's spelling of it where there is one."""
-    found = []
+    modules = []
     for name in ("keras", "keras._tf_keras.keras"):
         try:
-            found.append(importlib.import_module(name))
+            modules.append(importlib.import_module(name))
         except ImportError:  # TensorFlow's spelling is not part of Keras's public interface
             pass
-    return found
+    return modules

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...places import levels_to_user
 from ...tape.gradient_tape import GradientTape
-from ..values import reading
+from ..values import reading, replicas
 from ..values.tensor import Variable
 from ..values.types import Array, Nest
 from . import adapters as libraries
@@ -33,18 +33,27 @@ _PARTS = ("train", "test", "predict")
 def in_tensorflows_way(model: Model) -> bool:
     """Whether the model's steps take ``(data)``, or it has state that only such steps keep, or runs eagerly, which others cannot.
 
-    No step of its own may take ``(state, data)``.
+    No step of its own may take ``(state, data)``. In a strategy's replicas all do.
     """
     own = [fn for part in _PARTS if from_user(fn := getattr(type(model), f"{part}_step"))]
     if own:
         return all(map(_takes_data, own))
-    if model.run_eagerly or any(from_user(getattr(type(model), f"make_{part}_function")) for part in _PARTS):
+    if (
+        _strategy(model) is not None
+        or model.run_eagerly
+        or any(from_user(getattr(type(model), f"make_{part}_function")) for part in _PARTS)
+    ):
         return True
     # A tf.Variable, a tf.Module's too, and a metric that is updated in `call`, are no part of the state that Keras hands around.
     return any(
         getattr(part, "_metrics", ()) or contains((Variable, libraries.package.Module), list(vars(part).values()))
         for part in (*model._flatten_layers(), *model.metrics)
     )
+
+
+def _strategy(model: Model) -> Any:
+    """The strategy of several replicas in whose scope the model was made, or None."""
+    return vars(model).get("_distribute_strategy")
 
 
 def _takes_data(step: Callable) -> bool:
@@ -72,8 +81,27 @@ def _loss(model: Model, x: Nest, y: Nest, sample_weight: Nest, training: bool) -
     predicted = _call(model, x, training)
     loss = model._compute_loss(x=x, y=y, y_pred=predicted, sample_weight=sample_weight, training=training)
     batch = next(a for a in keras.tree.flatten(x) if a is not None)
-    model._loss_tracker.update_state(loss, sample_weight=batch.shape[0])
+    unscaled = fence.part("losses.loss").unscale_loss_for_distribution(loss)
+    model._loss_tracker.update_state(unscaled, sample_weight=batch.shape[0])
     return loss, predicted
+
+
+def _none_is_zero(reduce_values: Callable) -> Callable:
+    """Of a replica without rows Keras gives no loss back if it knows that there are none. To TensorFlow's graph it is 0."""
+
+    @functools.wraps(reduce_values)
+    def reduced(values: Array, sample_weight: Array | None = None, reduction: str = "sum_over_batch_size") -> Array:
+        if replicas.here.running and values.shape == (0,) and reduction not in (None, "none"):
+            return values.sum()
+        return reduce_values(values, sample_weight, reduction)
+
+    return reduced
+
+
+def _aggregate_additional_loss(model: Model, loss: Array) -> Array:
+    """A loss of the model's own, of which each replica has a part."""
+    total = super(fence.part("backend.jax.trainer").JAXTrainer, model)._aggregate_additional_loss(loss)
+    return fence.part("losses.loss").scale_loss_for_distribution(total)
 
 
 def _train_step(model: Model, data: Nest) -> dict:
@@ -116,8 +144,8 @@ class _CompiledMetrics:
         y, y_pred, sample_weight = arrays_in((y, y_pred, sample_weight))
         mean = importlib.import_module("keras").metrics.Mean
         for metric in self._model.metrics:
-            given = (y_pred,) if isinstance(metric, mean) else (y, y_pred)
-            metric.update_state(*given, sample_weight=sample_weight)
+            results = (y_pred,) if isinstance(metric, mean) else (y, y_pred)
+            metric.update_state(*results, sample_weight=sample_weight)
 
 
 def _deprecated(name: str, instead: str) -> None:
@@ -138,10 +166,21 @@ def _executed(model: Model, part: str, combine: Callable[[list[Nest]], Nest]) ->
     def one_step(data: Nest) -> Nest:
         return getattr(model, f"{part}_step")(data)
 
-    step = one_step if model.run_eagerly else libraries.package.function(one_step)
+    strategy = _strategy(model)
+
+    def in_replicas(data: Nest) -> Nest:
+        found = strategy.run(one_step, args=(data,))
+        return strategy.gather(found, axis=0) if part == "predict" else strategy.reduce("MEAN", found, axis=None)
+
+    step = one_step if strategy is None else in_replicas
+    step = step if model.run_eagerly else libraries.package.function(step)
+
+    def divided(x: Any) -> Any:
+        return x if x is None or strategy is None else strategy._divided(x)
 
     def execute(iterator: Iterator[Nest]) -> Nest:
-        outputs = [step(data) for data in itertools.islice(iterator, model.steps_per_execution)]
+        batches = itertools.islice(iterator, model.steps_per_execution)
+        outputs = [step(importlib.import_module("keras").tree.map_structure(divided, data)) for data in batches]
         if not outputs:
             raise StopIteration
         return combine(outputs)
@@ -194,8 +233,26 @@ def install() -> None:
 
     @functools.wraps(symbolic_build)
     def build(self: Model, *args: Any, **kwargs: Any) -> None:
-        if not in_tensorflows_way(self):  # else it is built by its first step, and may not be callable as a whole
+        if (strategy := _strategy(self)) is not None:
+            with strategy.scope():
+                symbolic_build(self, *args, **kwargs)
+        elif not in_tensorflows_way(self):  # else it is built by its first step, and may not be callable as a whole
             symbolic_build(self, *args, **kwargs)
+
+    initialize = trainer.__init__
+
+    @functools.wraps(initialize)
+    def note_strategy(self: Model, *args: Any, **kwargs: Any) -> None:
+        initialize(self, *args, **kwargs)
+        if replicas.here.mesh is not None:
+            self.__dict__["_distribute_strategy"] = libraries.package.distribute.get_strategy()
+
+    trainer.__init__ = note_strategy
+    losses: Any = fence.part("losses.loss")
+    losses.reduce_values = _none_is_zero(losses.reduce_values)
+    losses.scale_loss_for_distribution = lambda value: value / replicas.count()
+    losses.unscale_loss_for_distribution = lambda value: value * replicas.count()
+    trainer._aggregate_additional_loss = _aggregate_additional_loss
 
     @functools.wraps(get_state)
     def state(self: Model, *, purge_model_variables: bool = False, **parts: bool) -> tuple:

@@ -120,24 +120,24 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
     """
     if limit is None:
         start, limit = 0, start
-    given = (start, "start"), (limit, "limit"), (delta, "delta")
+    ends = (start, "start"), (limit, "limit"), (delta, "delta")
     exact = None if dtype is None else as_dtype(dtype).dtype
-    values = [_range_end(value, argument, exact) for value, argument in given]
+    values = [_range_end(value, argument, exact) for value, argument in ends]
     widest = max((value.dtype for value in values), key=lambda d: (kind_of(d) == "f", d.itemsize))
-    found = widest if exact is None else exact
-    if kind_of(found) not in REAL:
-        raise TypeError(f"range: the numbers must be real, got {found}")
-    begin, end, step = (value.astype(found)[()] for value in values)
+    common = widest if exact is None else exact
+    if kind_of(common) not in REAL:
+        raise TypeError(f"range: the numbers must be real, got {common}")
+    begin, end, step = (value.astype(common)[()] for value in values)
     if step == 0:
         raise InvalidArgumentError("range: delta must not be 0")
     if (begin > end) if step > 0 else (begin < end):
         raise InvalidArgumentError(f"range: delta={step} does not lead from start={begin} to limit={end}")
-    if kind_of(found) == "f":  # counted and computed in the dtype itself, as TensorFlow does
+    if kind_of(common) == "f":  # counted and computed in the dtype itself, as TensorFlow does
         count = np.ceil(abs((end - begin) / step))
     else:  # Python's integers: the difference of two of NumPy's may overflow
         count = len(builtins.range(int(begin), int(end), int(step)))
-    numbers = begin + np.arange(count).astype(found) * step
-    return Tensor(raw(numbers.astype(narrowed(found) if dtype is None else requested(dtype))))
+    numbers = begin + np.arange(count).astype(common) * step
+    return Tensor(raw(numbers.astype(narrowed(common) if dtype is None else requested(dtype))))
 
 
 def _range_end(value: TensorLike, argument: str, exact: np.dtype | None) -> np.ndarray:
@@ -238,8 +238,8 @@ def _saturated(value, dtype):
 
 def _limits(dtype):
     whole = kind_of(dtype) in "iu"
-    found = jnp.iinfo(dtype) if whole else jnp.finfo(dtype)
-    return (int(found.min), int(found.max)) if whole else (float(found.min), float(found.max))
+    info = jnp.iinfo(dtype) if whole else jnp.finfo(dtype)
+    return (int(info.min), int(info.max)) if whole else (float(info.min), float(info.max))
 
 
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
@@ -250,8 +250,8 @@ def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tens
     """
     parts = raw(real), raw(imag)
     if parts[0].dtype != parts[1].dtype or kind_of(parts[0].dtype) != "f" or parts[0].dtype.itemsize < 4:
-        given = f"{parts[0].dtype} and {parts[1].dtype}"
-        raise TypeError(f"real and imag must both be float32 or float64, got {given}: use tf.cast")
+        dtypes = f"{parts[0].dtype} and {parts[1].dtype}"
+        raise TypeError(f"real and imag must both be float32 or float64, got {dtypes}: use tf.cast")
     return op(_complex, *parts)
 
 
@@ -269,12 +269,12 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
       dtype: by default the dtype of the values, or float32.
     """
     values = [None if value is None else raw(value, dtype_hint=dtype) for value in (on_value, off_value)]
-    given = [value.dtype for value in values if value is not None]
-    if len(set(given)) > 1:
-        raise TypeError(f"on_value is {given[0]}, but off_value {given[1]}: they must have one dtype")
-    wanted = requested(dtype) if dtype is not None else given[0] if given else np.dtype("float32")
-    if given and given[0] != wanted:
-        raise TypeError(f"on_value and off_value are {given[0]}, but dtype={wanted} was asked for")
+    dtypes = [value.dtype for value in values if value is not None]
+    if len(set(dtypes)) > 1:
+        raise TypeError(f"on_value is {dtypes[0]}, but off_value {dtypes[1]}: they must have one dtype")
+    wanted = requested(dtype) if dtype is not None else dtypes[0] if dtypes else np.dtype("float32")
+    if dtypes and dtypes[0] != wanted:
+        raise TypeError(f"on_value and off_value are {dtypes[0]}, but dtype={wanted} was asked for")
     values = [raw(default, wanted) if value is None else value for value, default in zip(values, (1, 0), strict=True)]
     array = raw(indices, dtype_hint="int32")
     require_kind("one_hot", array, INTEGER, "indices")
@@ -721,12 +721,12 @@ def _wrapped(i, length):
 
 def _getitem(x, *starts, plan):
     kind = jnp.result_type(*starts) if starts else np.dtype("int32")  # lax takes indices of one type
-    given = iter([x if jnp.result_type(x) == kind else lax.convert_element_type(x, kind) for x in starts])
+    begins = iter([x if jnp.result_type(x) == kind else lax.convert_element_type(x, kind) for x in starts])
     axes = [entry for entry in plan if entry != ("new",)]
     start, sizes, strides, flipped = [], [], [], []
     for axis, (entry, length) in enumerate(zip(axes, x.shape, strict=True)):
         count, step = {"all": (length, 1), "at": (1, 1)}.get(entry[0]) or entry[1:]
-        start.append(kind.type(0) if entry == ("all",) else next(given))
+        start.append(kind.type(0) if entry == ("all",) else next(begins))
         sizes.append(count if abs(step) == 1 or not count else (count - 1) * abs(step) + 1)
         strides.append(abs(step))
         if step < 0:

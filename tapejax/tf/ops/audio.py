@@ -52,20 +52,20 @@ def read_wav(contents: bytes, channels: int = -1, samples: int = -1) -> tuple[np
         raise TypeError(f"contents must be bytes, as tf.io.read_file returns them, got {type(contents).__name__}")
     try:
         with wave.open(io.BytesIO(data), "rb") as file:
-            found, bits = file.getparams(), 8 * file.getsampwidth()
-            frames = file.readframes(found.nframes)
+            params, bits = file.getparams(), 8 * file.getsampwidth()
+            frames = file.readframes(params.nframes)
     except (wave.Error, EOFError) as error:
         raise InvalidArgumentError(f"contents is no WAV file: {error or 'it is too short'}") from error
     if bits != 16:
         raise InvalidArgumentError(f"Can only read 16-bit WAV files, but received {bits}")
-    if len(frames) != 2 * found.nframes * found.nchannels:
+    if len(frames) != 2 * params.nframes * params.nchannels:
         raise InvalidArgumentError("contents is no whole WAV file: data too short")
-    audio = np.frombuffer(frames, "<i2").reshape(-1, found.nchannels).astype(np.float32) / _FULL
+    audio = np.frombuffer(frames, "<i2").reshape(-1, params.nchannels).astype(np.float32) / _FULL
     if channels >= 0:
-        audio = audio[:, np.minimum(np.arange(channels), found.nchannels - 1)]
+        audio = audio[:, np.minimum(np.arange(channels), params.nchannels - 1)]
     if samples >= 0:
         audio = np.pad(audio[:samples], [(0, max(samples - len(audio), 0)), (0, 0)])
-    return audio, found.framerate
+    return audio, params.framerate
 
 
 def encode_wav(audio: TensorLike, sample_rate: IntLike, name: str | None = None) -> bytes:

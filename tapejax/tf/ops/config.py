@@ -14,6 +14,7 @@ import jax
 import jaxlib
 
 from ..._version import __version__
+from ...jaxprs.cache import memoised
 from .table import renamed
 
 _KINDS = {"cpu": "CPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
@@ -53,7 +54,7 @@ def _devices(kind: str) -> list[jax.Device]:
         return []
 
 
-@functools.cache
+@memoised(1)
 def _may_have_accelerators() -> bool:
     """Whether JAX could find other devices than CPUs. Calling JAX itself would initialise it, and fix the number of CPUs."""
     plugins = importlib.metadata.entry_points(group="jax_plugins")
@@ -179,10 +180,10 @@ def get_memory_info(device: str) -> dict[str, int]:
       ValueError: there is no such device.
     """
     kind, number = _parsed(device)
-    found = _devices(kind or "")
-    if kind is None or number >= len(found):
+    devices = _devices(kind or "")
+    if kind is None or number >= len(devices):
         raise ValueError(f"No matching devices found for {device!r}")
-    stats = found[number].memory_stats() or {}
+    stats = devices[number].memory_stats() or {}
     return {"current": stats.get("bytes_in_use", 0), "peak": stats.get("peak_bytes_in_use", 0)}
 
 
@@ -253,10 +254,10 @@ def device(device_name: str | None) -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _on(kind: str | None, number: int, name: str | None) -> Iterator[None]:
-    found = [] if kind is None else _devices(kind)
-    if kind is not None and number >= len(found) and not _settings["soft_device_placement"]:
+    devices = [] if kind is None else _devices(kind)
+    if kind is not None and number >= len(devices) and not _settings["soft_device_placement"]:
         raise RuntimeError(f"there is no device {name!r}: {[d.name for d in list_logical_devices()]}")
-    with jax.default_device(found[number]) if number < len(found) else contextlib.nullcontext():
+    with jax.default_device(devices[number]) if number < len(devices) else contextlib.nullcontext():
         yield
 
 
@@ -345,8 +346,8 @@ def is_built_with_xla() -> bool:
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: tuple[int, int] | None = None) -> bool:
     """Whether there is a GPU (of NVIDIA's, with at least that compute capability)."""
     least = tuple(min_cuda_compute_capability or ())
-    found = [get_device_details(gpu).get("compute_capability", ()) for gpu in list_physical_devices("GPU")]
-    return any(capability >= least for capability in found) and (not cuda_only or is_built_with_cuda())
+    capabilities = [get_device_details(gpu).get("compute_capability", ()) for gpu in list_physical_devices("GPU")]
+    return any(capability >= least for capability in capabilities) and (not cuda_only or is_built_with_cuda())
 
 
 def gpu_device_name() -> str:

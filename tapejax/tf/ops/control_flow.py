@@ -43,12 +43,12 @@ def _arrays(structure: Nest) -> list[Array]:
 
 
 def _tensors(structure: Nest, arrays: Sequence[Array]) -> Nest:
-    given = iter(arrays)
+    left = iter(arrays)
 
     def filled(x: Nest) -> Tensor | TensorArray | None:
         if x is None:  # as a branch may return it
             return None
-        return x.holding(given) if isinstance(x, TensorArray) else Tensor(next(given))
+        return x.holding(left) if isinstance(x, TensorArray) else Tensor(next(left))
 
     return nest.map_structure(filled, structure)
 
@@ -241,13 +241,13 @@ def while_loop(
 
     def flat(*arrays: Array) -> list[Array]:
         after = nest.map_structure(_value, step(_tensors(variables, arrays)))
-        leaves, found = nest.flatten(after), _arrays(after)
-        if len(leaves) == len(found) == len(arrays):  # else a TensorArray was not written before
-            for x, old, new in zip(leaves, arrays, found, strict=True):
+        leaves, new_arrays = nest.flatten(after), _arrays(after)
+        if len(leaves) == len(new_arrays) == len(arrays):  # else a TensorArray was not written before
+            for x, old, new in zip(leaves, arrays, new_arrays, strict=True):
                 if old.shape != new.shape and (shape_invariants is not None or isinstance(x, TensorArray)):
                     text = f"a loop variable of shape {old.shape} has shape {new.shape} after an iteration"
                     raise PythonNeeded(f"{text}: JAX's programs have fixed shapes")
-        return found
+        return new_arrays
 
     start = _arrays(variables)
     if any(isinstance(x, TensorArray) and not x.arrays() for x in nest.flatten(variables)):
@@ -285,10 +285,10 @@ def run_loop(
         return threaded(0, carry[1], *row, *carry[0])
 
     def step(carry: Pytree, row: Pytree) -> Pytree:
-        given = row or ()
+        rows = row or ()
         if not tested:
-            return advance(carry, *given), None
-        return jax.lax.cond(holds(carry), advance, lambda carry, *_: carry, carry, *given), None
+            return advance(carry, *rows), None
+        return jax.lax.cond(holds(carry), advance, lambda carry, *_: carry, carry, *rows), None
 
     if rows is None and limit is None:
         return loop(holds, advance, (start, threaded.state))
@@ -355,8 +355,8 @@ def map_fn(fn: Callable, elems: Nest, dtype: DTypeLike | Nest = None, fn_output_
         for want, x in zip(nest.flatten(expected), nest.flatten(result), strict=True):
             announced = requested(getattr(want, "dtype", want))
             if x.dtype != announced:
-                found = x.dtype.name
-                raise InvalidArgumentError(f"fn returned {found}, not {announced}: give fn_output_signature=tf.{found}")
+                got = x.dtype.name
+                raise InvalidArgumentError(f"fn returned {got}, not {announced}: give fn_output_signature=tf.{got}")
         return result
 
     if count and not active.staging():

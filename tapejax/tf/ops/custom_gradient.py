@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ...jaxprs.dependence import is_inexact
+from ...jaxprs.dependence import has_tangent
 from ...jaxprs.fence import eval_jaxpr
 from ...jaxprs.types import JaxProgram, Pytree
 from ...tape import active, derivative, dispatch, operation
@@ -76,17 +76,17 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
             # In TensorFlow's graphs the function gets the values of variables, eagerly the variables themselves: then a
             # backward function reads what they hold when it runs.
             args, kwargs = nest.map_structure(_value_of, (args, kwargs))
-        given = _Arguments.of(self._f, args, kwargs)
+        arguments = _Arguments.of(self._f, args, kwargs)
         watcher = Recording()
         with reading.using() as used:
-            pair = active.also(watcher, given.call)
+            pair = active.also(watcher, arguments.call)
         several = isinstance(pair, (list, tuple))
         if not several or len(pair) != 2 or not callable(pair[1]):
             kind = ValueError if several and len(pair) != 2 else TypeError  # as unpacking has it
             what = f"(result, gradient function), not {pair!r}"
             raise kind(f"{self._name} is decorated with custom_gradient: it must return {what}.")
         result, backward = pair
-        call = _Call(self._name, backward, given, _others(watcher, given.leaves), list(used.values()))
+        call = _Call(self._name, backward, arguments, _others(watcher, arguments.leaves), list(used.values()))
         return _attach(call, self, result, watcher)
 
     @property
@@ -161,20 +161,22 @@ class _Call(NamedTuple):
         """The gradients of the tensors among the arguments, then of the arrays in `used`: raw arrays, or None."""
         if self.variables:
             pair = self.backward(*cotangents, variables=list(self.variables))
-            given, of_variables = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, None)
+            of_arguments, of_variables = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, None)
             of_variables = [] if of_variables is None else nest.flatten(of_variables)
             if len(of_variables) != len(self.variables):
-                found = f"{self.name} returned {len(of_variables)} for {len(self.variables)}"
-                raise ValueError(f"Must return gradient for each variable from @custom_gradient grad_fn: {found}.")
+                counts_of_variables = f"{self.name} returned {len(of_variables)} for {len(self.variables)}"
+                raise ValueError(
+                    f"Must return gradient for each variable from @custom_gradient grad_fn: {counts_of_variables}."
+                )
         else:
-            given, of_variables = self.backward(*cotangents), []
-        given, leaves = nest.flatten(given), self.given.leaves
-        if not self.given.may_have(len(given)):
-            counts = f"{len(leaves)} gradients, but returned {len(given)} instead"
+            of_arguments, of_variables = self.backward(*cotangents), []
+        of_arguments, leaves = nest.flatten(of_arguments), self.given.leaves
+        if not self.given.may_have(len(of_arguments)):
+            counts = f"{len(leaves)} gradients, but returned {len(of_arguments)} instead"
             raise ValueError(f"custom_gradient function expected to return {counts}. The function is {self.name}.")
         gradients = [
             self._checked(f"argument {i}", leaf.array, gradient)
-            for i, (argument, x) in enumerate(itertools.zip_longest(leaves, given))
+            for i, (argument, x) in enumerate(itertools.zip_longest(leaves, of_arguments))
             for leaf, gradient in _with_gradients(argument, x)
         ]
         by_variable = {id(v): x for v, x in zip(self.variables, of_variables, strict=True)}
@@ -185,7 +187,7 @@ class _Call(NamedTuple):
         return gradients
 
     def _checked(self, what: str, primal: Array, gradient: TensorLike) -> Array | None:
-        if gradient is None or not is_inexact(primal):
+        if gradient is None or not has_tangent(primal):
             return None
         array = raw(gradient, dtype_hint=primal.dtype)
         if array.shape == () != primal.shape and leaf_of(gradient) is None:
@@ -222,8 +224,8 @@ def _rebuilt(argument: Pytree, arrays: Iterator[Array]) -> Pytree:
 
 
 def _others(watcher: Recording, arguments: Sequence[TensorLike]) -> list[VariableLike]:
-    given = {id(leaf.value) for x in arguments for leaf, _ in _with_gradients(x)}
-    return [v for v, _ in watcher.variables.values() if id(v) not in given]
+    of_arguments = {id(leaf.value) for x in arguments for leaf, _ in _with_gradients(x)}
+    return [v for v, _ in watcher.variables.values() if id(v) not in of_arguments]
 
 
 def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recording) -> Nest:
@@ -237,8 +239,8 @@ def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recor
     _note_closed_over(watcher, inputs)
 
     def pull(cotangents: Sequence[Array]) -> list[Array | None]:
-        given = [conjugate(c) for c in cotangents]  # the user's function keeps to TensorFlow's convention
-        wrapped = [c if isinstance(x, jax.Array) else Tensor(c) for c, (x, _) in zip(given, flat, strict=True)]
+        conjugates = [conjugate(c) for c in cotangents]  # the user's function keeps to TensorFlow's convention
+        wrapped = [c if isinstance(x, jax.Array) else Tensor(c) for c, (x, _) in zip(conjugates, flat, strict=True)]
         return [None] * len(outputs) + [conjugate(x) for x in call.pull(wrapped)]
 
     capture = reading.capturing.capture
@@ -250,13 +252,13 @@ def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recor
 
         copy = functools.partial(_copies, len(outputs))
         op = PullbackOp(call.name, again, pull, copy, len(outputs))
-        found = dispatch.run(op, (*outputs, *inputs))
+        results = dispatch.run(op, (*outputs, *inputs))
     else:
         traced, closed_over = _traced(pull, outputs)
         outputs = [dispatch.run(_CUT, (x,)) for x in outputs]
         fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
-        found = dispatch.run(Op(call.name, fn, fn), (*outputs, *inputs, *closed_over))
-    return _like(_outline(result), found)
+        results = dispatch.run(Op(call.name, fn, fn), (*outputs, *inputs, *closed_over))
+    return _like(_outline(result), results)
 
 
 # To a tape no gradient goes by what the function ran, which may have none, as a `while_loop`. To JAX's own transformations
@@ -281,10 +283,10 @@ def _arrays_in(used: Iterable[reading.Used]) -> list[Array]:
 
 def _note_closed_over(watcher: Recording, inputs: Sequence[Array]) -> None:
     """Notes which arrays a call that `watcher` saw used beside its `inputs`: when it runs again, it uses the same ones."""
-    known = {id(x) for x in (*inputs, *(x for entry in watcher.entries for x in entry.outputs))}
+    own = {id(x) for x in (*inputs, *(x for entry in watcher.entries for x in entry.outputs))}
     used = [x for entry in watcher.entries for x in entry.inputs]
     used += [ref() for mark in watcher.marks if mark.kind == "closure" for ref in mark.about[1:]]
-    reading.record_escape("closure", *[x for x in used if isinstance(x, jax.Array) and id(x) not in known])
+    reading.record_escape("closure", *[x for x in used if isinstance(x, jax.Array) and id(x) not in own])
 
 
 def _takes_variables(backward: Callable) -> bool:
@@ -292,10 +294,10 @@ def _takes_variables(backward: Callable) -> bool:
     return any(p.name == "variables" or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
 
-def _anew(fn: Callable, given: _Arguments, used: Sequence[reading.Used], arrays: Sequence[Array]) -> list:
+def _anew(fn: Callable, arguments: _Arguments, used: Sequence[reading.Used], arrays: Sequence[Array]) -> list:
     """What `fn` gives at other arrays of its arguments and of what it uses, as raw arrays."""
     count = len(arrays) - len(_arrays_in(used))
-    result = _holding(used, iter(arrays[count:]), given.call_with, fn, iter(arrays[:count]))
+    result = _holding(used, iter(arrays[count:]), arguments.call_with, fn, iter(arrays[:count]))
     return [raw(x) for x in nest.flatten(result)]
 
 
@@ -348,8 +350,8 @@ def _with_gradient(traced: _Traced, outputs: int, inputs: int, *flat: Array) -> 
         return results, closed_over
 
     def backward(closed_over, cotangents):
-        found = iter(eval_jaxpr(traced.jaxpr, closed_over, *cotangents))
-        return None, [next(found) if yes else None for yes in traced.connected], None
+        of_connected = iter(eval_jaxpr(traced.jaxpr, closed_over, *cotangents))
+        return None, [next(of_connected) if yes else None for yes in traced.connected], None
 
     call.defvjp(forward, backward)
     end = outputs + inputs
@@ -376,20 +378,20 @@ def recompute_grad(f: Callable) -> Callable:
 
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Nest:
-        given = _Arguments.of(f, args, kwargs)
+        call = _Arguments.of(f, args, kwargs)
         if reading.capturing.capture is not None:
-            return _recomputed_in_program(name, given)
+            return _recomputed_in_program(name, call)
         watcher = Recording()
         with reading.using() as places:
-            result = active.alone([watcher], given.call)
+            result = active.alone([watcher], call.call)
         used = [_noted(watcher, *place) for place in places.values()]
         held = [place for place in used if isinstance(place[2], jax.Array)]
-        arguments, state = given.arrays(), [value for *_, value in held]
+        arguments, state = call.arrays(), [value for *_, value in held]
         inputs = [*arguments, *state]
         _note_closed_over(watcher, inputs)
 
         def again(*arrays: Array) -> list[Array]:
-            return _anew(f, given, used, arrays)
+            return _anew(f, call, used, arrays)
 
         def pull(cotangents: Sequence[Array]) -> list[Array | None]:
             recording = Recording(watch_accessed=False)
@@ -401,10 +403,12 @@ def recompute_grad(f: Callable) -> Callable:
             targets = active.also(recording, again, *fresh, *state)
             sources = [*fresh, *(Source(value, holder) for holder, _, value in held)]
             query = Query(recording, targets, sources)
-            found = query.derivative(lambda program, values: derivative.run_sweep(sweep, program, values, cotangents))
+            gradients = query.derivative(
+                lambda program, values: derivative.run_sweep(sweep, program, values, cotangents)
+            )
             return [None] * len(targets) + [  # zeros where they are not connected, as in TensorFlow
-                operation.apply(jnp.zeros_like, x) if g is None and is_inexact(x) else g
-                for g, x in zip(found, inputs, strict=True)
+                operation.apply(jnp.zeros_like, x) if g is None and has_tangent(x) else g
+                for g, x in zip(gradients, inputs, strict=True)
             ]
 
         if active.eager():  # as Python, once more
@@ -427,17 +431,17 @@ def _noted(watcher: Recording, holder: Any, attribute: str, value: Any) -> readi
     return holder, attribute, value
 
 
-def _recomputed_in_program(name: str, given: _Arguments) -> Nest:
+def _recomputed_in_program(name: str, arguments: _Arguments) -> Nest:
     """The call of a `recompute_grad` function in a `function`: traced, with the state that it uses as further inputs."""
     outlines: list[Nest] = []
 
     def body(*arrays: Array) -> list[Array]:
-        result = given.call_with(given.fn, iter(arrays))
+        result = arguments.call_with(arguments.fn, iter(arrays))
         outlines.append(_outline(result))
         # zeros for what does not count, as in TensorFlow
         return connected([raw(x) for x in nest.flatten(result)], arrays)
 
-    arrays = given.arrays()
+    arrays = arguments.arrays()
     types = [abstract(x) for x in arrays]
     staged = Staged(body, types, name, arrays, transform=jax.checkpoint)
     if staged.created:  # variables that are there now

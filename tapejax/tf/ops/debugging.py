@@ -59,12 +59,12 @@ def shadow_mode() -> Iterator[None]:
     6.0
     6.0
     """
-    before = cache.shadowing
-    shadow.switch(True)
+    before = cache.shadow
     try:
+        shadow.switch(True)
         yield
     finally:
-        shadow.switch(before)
+        cache.shadow = before
 
 
 def clear_caches() -> None:
@@ -170,29 +170,29 @@ def _rank(rank: IntLike) -> int:
 
 def assert_rank(x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has that many axes."""
-    found = _named_shape(x)
-    _require(len(found) == _rank(rank), ValueError, message, f"x must have rank {rank}, got shape {found}")
+    shape = _named_shape(x)
+    _require(len(shape) == _rank(rank), ValueError, message, f"x must have rank {rank}, got shape {shape}")
 
 
 def assert_rank_at_least(x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has at least that many axes."""
-    found = _named_shape(x)
-    _require(len(found) >= _rank(rank), ValueError, message, f"x must have rank {rank} or more, got shape {found}")
+    shape = _named_shape(x)
+    _require(len(shape) >= _rank(rank), ValueError, message, f"x must have rank {rank} or more, got shape {shape}")
 
 
 def assert_rank_in(
     x: TensorLike, ranks: Sequence[IntLike], message: str | None = None, name: str | None = None
 ) -> None:
     """Raises ValueError unless the number of x's axes is one of `ranks`."""
-    found = _named_shape(x)
-    holds = len(found) in [*map(_rank, ranks)]
-    _require(holds, ValueError, message, f"x must have one of the ranks {ranks}, got shape {found}")
+    shape = _named_shape(x)
+    holds = len(shape) in [*map(_rank, ranks)]
+    _require(holds, ValueError, message, f"x must have one of the ranks {ranks}, got shape {shape}")
 
 
 def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> TensorLike:
     """`tensor`, if it is a scalar; else raises ValueError."""
-    found = _named_shape(tensor)
-    _require(not found, ValueError, message, f"Expected a scalar, got shape {found}")
+    shape = _named_shape(tensor)
+    _require(not shape, ValueError, message, f"Expected a scalar, got shape {shape}")
     return tensor
 
 
@@ -209,11 +209,11 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None) ->
             continue
         what = f"Tensor of shape {_named_shape(x)}"
         _require(isinstance(wanted, Iterable), ValueError, message, f"{what}: its shape must be iterable: {wanted!r}")
-        found, symbols = _named_shape(x) or (1,), tuple(wanted) or (1,)
-        if symbols[0] in (Ellipsis, "*") and len(symbols) - 1 <= len(found):
-            symbols, found = symbols[1:], found[len(found) - len(symbols) + 1 :]
-        _require(len(symbols) == len(found), ValueError, message, f"{what} must have rank {len(symbols)}")
-        for axis, (symbol, size) in enumerate(zip(symbols, found, strict=True)):
+        shape, symbols = _named_shape(x) or (1,), tuple(wanted) or (1,)
+        if symbols[0] in (Ellipsis, "*") and len(symbols) - 1 <= len(shape):
+            symbols, shape = symbols[1:], shape[len(shape) - len(symbols) + 1 :]
+        _require(len(symbols) == len(shape), ValueError, message, f"{what} must have rank {len(symbols)}")
+        for axis, (symbol, size) in enumerate(zip(symbols, shape, strict=True)):
             number = isinstance(symbol, int) or str(symbol).isdigit()
             expected = int(symbol) if number else sizes.setdefault(symbol, size)
             text = f"{what}: dimension {axis} ({symbol!r}) must have size {expected}, received {size}"
@@ -222,9 +222,9 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None) ->
 
 def assert_type(tensor: TensorLike, tf_type: DTypeLike, message: str | None = None, name: str | None = None) -> None:
     """Raises TypeError unless `tensor` has the dtype `tf_type`."""
-    found = as_dtype(raw(tensor.values if isinstance(tensor, Sparse) else tensor).dtype)
+    dtype = as_dtype(raw(tensor.values if isinstance(tensor, Sparse) else tensor).dtype)
     wanted = as_dtype(requested(tf_type))
-    _require(found == wanted, TypeError, message, f"tensor must be of type {wanted!r}, got {found!r}")
+    _require(dtype == wanted, TypeError, message, f"tensor must be of type {wanted!r}, got {dtype!r}")
 
 
 def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
@@ -271,7 +271,7 @@ def _require_finite(array: Array, message: str) -> bool:
     values = _values(array)
     if values is None or np.isfinite(values[0]).all():
         return values is not None
-    bad = " and ".join(word for word, found in (("Inf", np.isinf), ("NaN", np.isnan)) if found(values[0]).any())
+    bad = " and ".join(word for word, is_bad in (("Inf", np.isinf), ("NaN", np.isnan)) if is_bad(values[0]).any())
     raise InvalidArgumentError(f"{message} : Tensor had {bad} values")
 
 

@@ -90,11 +90,11 @@ def pixels_of(contents: bytes, channels: int) -> np.ndarray:
 
 
 def _frames(picture: Picture) -> np.ndarray:
-    found = []
+    frames = []
     for i in range(getattr(picture, "n_frames", 1)):
         picture.seek(i)
-        found.append(np.asarray(picture.convert("RGB")))
-    return np.stack(found)
+        frames.append(np.asarray(picture.convert("RGB")))
+    return np.stack(frames)
 
 
 def decode_gif(contents: bytes, name: str | None = None) -> Tensor:

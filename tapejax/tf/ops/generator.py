@@ -43,11 +43,11 @@ _LENGTH = {Algorithm.PHILOX: 3, Algorithm.THREEFRY: 2}
 
 def _algorithm(alg: Algorithm | str | int) -> Algorithm:
     try:
-        found = Algorithm[alg.upper()] if isinstance(alg, str) else Algorithm(getattr(alg, "value", alg))
+        algorithm = Algorithm[alg.upper()] if isinstance(alg, str) else Algorithm(getattr(alg, "value", alg))
     except (KeyError, ValueError):
-        known = "'philox', 'threefry' and 'auto_select'"
-        raise ValueError(f"Argument `alg` got unsupported value {alg!r}. Supported values are {known}.") from None
-    return Algorithm.PHILOX if found is Algorithm.AUTO_SELECT else found
+        supported = "'philox', 'threefry' and 'auto_select'"
+        raise ValueError(f"Argument `alg` got unsupported value {alg!r}. Supported values are {supported}.") from None
+    return Algorithm.PHILOX if algorithm is Algorithm.AUTO_SELECT else algorithm
 
 
 def _integers(value: IntsLike, argument: str) -> np.ndarray:
@@ -59,13 +59,13 @@ def _words(numbers: Iterable[int]) -> np.ndarray:
     """Integers as the words of a state, 64 bits each where there are such types; else folded, unless they fit."""
     word = narrowed(np.dtype("int64"))
     bits = 8 * word.itemsize
-    found = []
+    words = []
     for number in map(int, numbers):
         if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
             number &= 0xFFFFFFFFFFFFFFFF
             number ^= number >> bits
-        found.append(number & ((1 << bits) - 1))
-    return np.array(found, f"uint{bits}").view(word)
+        words.append(number & ((1 << bits) - 1))
+    return np.array(words, f"uint{bits}").view(word)
 
 
 def create_rng_state(seed: IntsLike, alg: Algorithm | str | int) -> Tensor:
@@ -82,12 +82,12 @@ def create_rng_state(seed: IntsLike, alg: Algorithm | str | int) -> Tensor:
 
 
 def _seeded(seed: IntsLike, algorithm: Algorithm) -> np.ndarray:
-    length, found = _LENGTH[algorithm], _integers(seed, "seed")
-    if found.ndim == 0:
-        return _words([int(found), *[0] * (length - 1)])
-    if found.ndim != 1 or not 0 < len(found) <= length:
-        raise ValueError(f"seed must be an integer or a vector of at most {length} integers, got shape {found.shape}")
-    return _words([*[0] * (length - len(found)), *found])
+    length, numbers = _LENGTH[algorithm], _integers(seed, "seed")
+    if numbers.ndim == 0:
+        return _words([int(numbers), *[0] * (length - 1)])
+    if numbers.ndim != 1 or not 0 < len(numbers) <= length:
+        raise ValueError(f"seed must be an integer or a vector of at most {length} integers, got shape {numbers.shape}")
+    return _words([*[0] * (length - len(numbers)), *numbers])
 
 
 def _advance(state, low, high):
@@ -238,11 +238,11 @@ class Generator:
         Raises:
           InvalidArgumentError: they do not broadcast to the end of `shape`.
         """
-        sizes, given = shape_of(shape), [raw(counts, dtype_hint="float32"), raw(probs)]
-        drawn = np.broadcast_shapes(given[0].shape, given[1].shape)
+        sizes, parameters = shape_of(shape), [raw(counts, dtype_hint="float32"), raw(probs)]
+        drawn = np.broadcast_shapes(parameters[0].shape, parameters[1].shape)
         if sizes[len(sizes) - len(drawn) :] != drawn:
             raise InvalidArgumentError(f"binomial: shape must end with that of counts and probs, {drawn}; got {sizes}")
-        return random.draw_binomial(self._next, sizes, given[0], given[1], dtype)
+        return random.draw_binomial(self._next, sizes, parameters[0], parameters[1], dtype)
 
     def make_seeds(self, count: IntLike = 1) -> Tensor:
         """Seeds for the ``stateless_`` functions, one in each column: int64 (else int32), shape (2, count)."""
@@ -250,9 +250,9 @@ class Generator:
 
     def split(self, count: IntLike = 1) -> list[Generator]:
         """`count` new generators that are independent of each other and of this one."""
-        found = host(self.make_seeds(count)).T.tolist()
+        pairs = host(self.make_seeds(count)).T.tolist()
         length = _LENGTH[self._algorithm]
-        states = [_words([*[0] * (length - 1), first ^ (second << 31)]) for first, second in found]
+        states = [_words([*[0] * (length - 1), first ^ (second << 31)]) for first, second in pairs]
         return [Generator(state=state, alg=self._algorithm) for state in states]
 
     def __repr__(self) -> str:

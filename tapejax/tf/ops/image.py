@@ -314,8 +314,8 @@ def _extract_patches(x, sizes, strides, rates, padding):
         np.arange(0, length - whole + 1, stride)[:, None] + np.arange(size) * rate
         for length, whole, stride, size, rate in zip(x.shape[1:3], reach, strides, sizes, rates, strict=True)
     )
-    found = x[:, rows[:, None, :, None], columns[:, None]]  # (batch, *places, *sizes, channels)
-    return found.reshape(*found.shape[:3], np.prod(found.shape[3:]))
+    patches = x[:, rows[:, None, :, None], columns[:, None]]  # (batch, *places, *sizes, channels)
+    return patches.reshape(*patches.shape[:3], np.prod(patches.shape[3:]))
 
 
 @operation("image boxes box_indices", f"{ANY} {ANY} {INTEGER}", agree=False)
@@ -345,10 +345,10 @@ def crop_and_resize(image, boxes, box_indices, crop_size, method="bilinear", ext
         if method == "nearest":
             y, x = jnp.floor(y + 0.5), jnp.floor(x + 0.5)  # half up, not to even
         corners, parts = zip(_neighbours(y, height), _neighbours(x, width), strict=True)
-        found = images[i, corners[0][:, None, :, None], corners[1][:, None]]  # (2, 2, *size, channels)
+        pixels = images[i, corners[0][:, None, :, None], corners[1][:, None]]  # (2, 2, *size, channels)
         for part in (parts[0][:, None, None], parts[1][:, None]):
-            found = found[0] * (1 - part) + found[1] * part
-        return jnp.where(within[..., None], found, extrapolation_value)
+            pixels = pixels[0] * (1 - part) + pixels[1] * part
+        return jnp.where(within[..., None], pixels, extrapolation_value)
 
     return jax.vmap(crop)(boxes, box_indices)
 
@@ -604,8 +604,8 @@ def stateless(function: Callable, seed: TensorLike = inspect.Parameter.empty) ->
     signature = signature.replace(parameters=parameters)
 
     def twin(*args: Any, **kwargs: Any) -> Tensor:
-        given = signature.bind(*args, **kwargs).arguments
-        return function(**given | {"seed": _random.Fixed(given.get("seed", seed))})
+        arguments = signature.bind(*args, **kwargs).arguments
+        return function(**arguments | {"seed": _random.Fixed(arguments.get("seed", seed))})
 
     twin.__name__ = twin.__qualname__ = f"stateless_{function.__name__}"
     twin.__doc__ = f"As `{function.__name__}`; the same `seed`, two integers, always gives the same."
@@ -810,14 +810,14 @@ def _ssim_multiscale(a, b, limit, powers, **options):
         x = jnp.pad(x, odd, "symmetric")
         return (x[..., ::2, ::2, :] + x[..., 1::2, ::2, :] + x[..., ::2, 1::2, :] + x[..., 1::2, 1::2, :]) / 4
 
-    found = []
+    parts = []
     for scale, power in enumerate(powers):
         if scale:
             a, b = halved(a), halved(b)
         whole, contrast = _similar(a, b, limit, **options)
         part = whole if scale == len(powers) - 1 else contrast
-        found.append(jax.nn.relu(jnp.mean(part, (-3, -2))) ** power)
-    return jnp.mean(jnp.prod(jnp.stack(found), 0), -1)
+        parts.append(jax.nn.relu(jnp.mean(part, (-3, -2))) ** power)
+    return jnp.mean(jnp.prod(jnp.stack(parts), 0), -1)
 
 
 # ---- Boxes -------------------------------------------------------------------------------------------------
@@ -835,13 +835,13 @@ def non_max_suppression(
     Raises:
       TypeError: under jit, where the number of boxes that remain is not known.
     """
-    corners, given = host(boxes, "boxes"), host(scores, "scores")
+    corners, score_of = host(boxes, "boxes"), host(scores, "scores")
     top, bottom = np.sort(corners[:, [0, 2]]).T
     left, right = np.sort(corners[:, [1, 3]]).T
     area = (bottom - top) * (right - left)
     chosen, most = list[int](), int(whole(max_output_size, "max_output_size"))
-    for i in np.argsort(-given, kind="stable"):
-        if len(chosen) == most or not given[i] > float(static(score_threshold)):
+    for i in np.argsort(-score_of, kind="stable"):
+        if len(chosen) == most or not score_of[i] > float(static(score_threshold)):
             break
         height = np.minimum(bottom[i], bottom[chosen]) - np.maximum(top[i], top[chosen])
         width = np.minimum(right[i], right[chosen]) - np.maximum(left[i], left[chosen])

@@ -98,8 +98,8 @@ def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, nam
         raise InvalidArgumentError(f"decode_raw: the lengths of input_bytes differ: {[len(row) for row in rows]}")
     if any(len(row) % dtype.itemsize for row in rows):
         raise InvalidArgumentError(f"decode_raw: the length of input_bytes is no multiple of {dtype.itemsize}, {dtype}")
-    found = [np.frombuffer(row, order).astype(dtype) for row in rows]
-    return convert_to_tensor(found[0] if one else np.stack(found) if found else np.zeros((0, 0), dtype))
+    arrays = [np.frombuffer(row, order).astype(dtype) for row in rows]
+    return convert_to_tensor(arrays[0] if one else np.stack(arrays) if arrays else np.zeros((0, 0), dtype))
 
 
 def serialize_tensor(tensor: TensorLike, name: str | None = None) -> bytes:
@@ -125,14 +125,14 @@ def parse_tensor(serialized: bytes, out_type: DTypeLike, name: str | None = None
     """
     head, _, body = bytes(serialized).partition(b"\n")
     try:
-        found = np.load(io.BytesIO(body), allow_pickle=False)
+        array = np.load(io.BytesIO(body), allow_pickle=False)
         dtype = as_dtype(head.decode())
     except (ValueError, TypeError, EOFError, OSError) as error:
         raise InvalidArgumentError(f"serialized holds no tensor that serialize_tensor wrote: {error}") from error
     if dtype != as_dtype(out_type) and dtype.dtype != requested(out_type):
         wanted = as_dtype(out_type).name
         raise InvalidArgumentError(f"Type mismatch between parsed tensor ({dtype.name}) and dtype ({wanted})")
-    return convert_to_tensor(found.view(dtype.dtype) if found.dtype != dtype.dtype else found)
+    return convert_to_tensor(array.view(dtype.dtype) if array.dtype != dtype.dtype else array)
 
 
 # ---- gfile -------------------------------------------------------------------------------------------------

@@ -110,16 +110,16 @@ def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_spa
 def tensordot(a: TensorLike, b: TensorLike, axes: AxisLike, name: str | None = None) -> Tensor:
     """Sums products over `axes`: a number n (the last n of a, the first n of b) or a pair of lists of axes."""
     arrays = arrays_of(a, b)
-    found = static(axes, "axes")
-    if isinstance(found, tuple):
-        pair = [(each,) if isinstance(each, int) else each for each in found]
+    summed = static(axes, "axes")
+    if isinstance(summed, tuple):
+        pair = [(each,) if isinstance(each, int) else each for each in summed]
         if len(pair) != 2 or len(pair[0]) != len(pair[1]):
-            raise ValueError(f"tensordot: axes must be a number or two lists of equal length, got {found}")
-    elif not 0 <= found <= min(arrays[0].ndim, arrays[1].ndim):
+            raise ValueError(f"tensordot: axes must be a number or two lists of equal length, got {summed}")
+    elif not 0 <= summed <= min(arrays[0].ndim, arrays[1].ndim):
         shapes = f"{arrays[0].shape} and {arrays[1].shape}"
-        raise ValueError(f"tensordot: axes must be from 0 to the number of axes of {shapes}, got {found}")
+        raise ValueError(f"tensordot: axes must be from 0 to the number of axes of {shapes}, got {summed}")
     require_kind("tensordot", arrays[0], "Ifc", "a")
-    return op(jnp.tensordot, *arrays, axes=found)
+    return op(jnp.tensordot, *arrays, axes=summed)
 
 
 def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
@@ -200,10 +200,10 @@ def trace(x):
 
 def _diagonal_number(k: IntsLike) -> int:
     """The number of one diagonal. A pair names all from the lowest to the highest."""
-    found = whole(k, "k")
-    if isinstance(found, tuple) and found[0] != found[-1]:
+    number = whole(k, "k")
+    if isinstance(number, tuple) and number[0] != number[-1]:
         raise InvalidArgumentError(f"k={k} names several diagonals, take them one by one: tf.linalg.diag(x, k=1)")
-    return int(found[0] if isinstance(found, tuple) else found)
+    return int(number[0] if isinstance(number, tuple) else number)
 
 
 def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT") -> Tensor:

@@ -47,11 +47,11 @@ def _count(test: JaxProgram, step: JaxProgram, consts: Sequence[Array], start: S
     while size != len(needed):
         size = len(needed)
         needed |= _dependencies(step, {i - first for i in needed if i >= first})
-    given = [*consts, *start]
-    if any(isinstance(given[i], Tracer) for i in needed):
+    inputs = [*consts, *start]
+    if any(isinstance(inputs[i], Tracer) for i in needed):
         return None
     with jax.ensure_compile_time_eval():
-        given = [x if i in needed else jnp.zeros(x.shape, x.dtype) for i, x in enumerate(given)]
+        inputs = [x if i in needed else jnp.zeros(x.shape, x.dtype) for i, x in enumerate(inputs)]
 
         def counted(consts: Sequence[Array], start: Sequence[Array]) -> Array:
             def holds(carry: Pytree) -> Array:
@@ -65,7 +65,7 @@ def _count(test: JaxProgram, step: JaxProgram, consts: Sequence[Array], start: S
 
             return jax.lax.while_loop(holds, advance, (0, start))[0]
 
-        count = int(jax.jit(counted)(given[:first], given[first:]))
+        count = int(jax.jit(counted)(inputs[:first], inputs[first:]))
     return None if count == LONGEST else count
 
 
@@ -100,9 +100,9 @@ def _reversible(test: JaxProgram, step: JaxProgram) -> Callable:
         count, end = loop(consts, start)  # which a second derivative takes backward once more
         return (count, end), (consts, start, count)
 
-    def backward(kept: tuple, given: tuple) -> tuple:
+    def backward(kept: tuple, results: tuple) -> tuple:
         consts, start, count = kept
-        cotangents = given[1]
+        cotangents = results[1]
         stride = (count + SLOTS - 1) // SLOTS
 
         def keep(carry: Pytree) -> Pytree:
@@ -125,8 +125,8 @@ def _reversible(test: JaxProgram, step: JaxProgram) -> Callable:
             state = while_loop(lambda c: c[0] < i, lambda c: (c[0] + 1, run(*consts, *c[1])), begin)[1]
 
             def moved(some_consts: Sequence[Array], some_state: Sequence[Array]) -> list[Array]:
-                given = _joined(smooth_consts, consts, some_consts) + _joined(smooth, state, some_state)
-                return _chosen(smooth, run(*given))
+                arguments = _joined(smooth_consts, consts, some_consts) + _joined(smooth, state, some_state)
+                return _chosen(smooth, run(*arguments))
 
             pullback = jax.vjp(moved, _chosen(smooth_consts, consts), _chosen(smooth, state))[1]
             more, to_state = pullback(to_state)
@@ -154,5 +154,5 @@ def _chosen(mask: Sequence[bool], values: Sequence[Array]) -> list[Array]:
 
 def _joined(mask: Sequence[bool], values: Sequence[Array], chosen: Sequence[Array]) -> list[Array]:
     """`values` with `chosen` in the places that `mask` marks."""
-    given = iter(chosen)
-    return [next(given) if there else x for x, there in zip(values, mask, strict=True)]
+    left = iter(chosen)
+    return [next(left) if there else x for x, there in zip(values, mask, strict=True)]

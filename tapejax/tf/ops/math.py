@@ -617,8 +617,8 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: IntLike, name: str
 
 def _in_top_k(targets, predictions, k):
     score = jnp.take_along_axis(predictions, targets[:, None], 1, mode="clip")
-    known = (targets >= 0) & (targets < predictions.shape[1]) & jnp.isfinite(predictions).all(1)
-    return known & (jnp.sum(predictions > score, 1) < k)
+    counts = (targets >= 0) & (targets < predictions.shape[1]) & jnp.isfinite(predictions).all(1)
+    return counts & (jnp.sum(predictions > score, 1) < k)
 
 
 def _segment(how: str, num_segments_known: bool) -> Callable[..., Array]:
@@ -762,15 +762,15 @@ def confusion_matrix(
     name: str | None = None,
 ) -> Tensor:
     """``matrix[i, j]`` counts the elements with label i that were predicted as j."""
-    found = [host(labels, "labels").reshape(-1), host(predictions, "predictions").reshape(-1)]
+    classes = [host(labels, "labels").reshape(-1), host(predictions, "predictions").reshape(-1)]
     if num_classes is None:
-        num_classes = 1 + max((int(values.max()) for values in found if values.size), default=0)
+        num_classes = 1 + max((int(values.max()) for values in classes if values.size), default=0)
     n = int(whole(num_classes, "num_classes"))
-    if any(values.size and not 0 <= values.min() <= values.max() < n for values in found):
+    if any(values.size and not 0 <= values.min() <= values.max() < n for values in classes):
         raise InvalidArgumentError(f"labels and predictions must be in [0, num_classes={n})")
     dtype = requested(dtype)
-    added = np.ones(found[0].shape, dtype) if weights is None else raw(weights)
-    return op(_confusion_matrix, added, raw((found[0] * n + found[1]).astype(np.int32)), n=n, dtype=dtype)
+    added = np.ones(classes[0].shape, dtype) if weights is None else raw(weights)
+    return op(_confusion_matrix, added, raw((classes[0] * n + classes[1]).astype(np.int32)), n=n, dtype=dtype)
 
 
 def _confusion_matrix(weights, ids, n, dtype):

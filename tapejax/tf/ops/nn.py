@@ -312,11 +312,11 @@ def batch_normalization(
     The other tensors may have another dtype: factor and shift are computed in it, then cast to the dtype of `x`.
     """
     array = raw(x)
-    given = [value for value in (mean, variance, offset, scale) if value is not None]
-    if any(hasattr(value, "dtype") for value in given):
-        arrays = [array, *operands(*given, variance_epsilon)]
+    parameters = [value for value in (mean, variance, offset, scale) if value is not None]
+    if any(hasattr(value, "dtype") for value in parameters):
+        arrays = [array, *operands(*parameters, variance_epsilon)]
     else:
-        arrays = operands(array, *given, variance_epsilon)
+        arrays = operands(array, *parameters, variance_epsilon)
     return op(_batch_normalization, *arrays, has_offset=offset is not None, has_scale=scale is not None)
 
 
@@ -352,12 +352,12 @@ def embedding_lookup(
     if isinstance(params, (list, tuple)):
         params = _array.concat(params, 0)
     ids = integers("embedding_lookup", ids, "ids")
-    found = _array.gather(params, ids)
+    rows = _array.gather(params, ids)
     if max_norm is None:
-        return found
-    require_kind("embedding_lookup", found._array, FLOAT, "params")  # of complex numbers there is no norm here
+        return rows
+    require_kind("embedding_lookup", rows._array, FLOAT, "params")  # of complex numbers there is no norm here
     ids_rank = np.ndim(ids)
-    return _math.clip_by_norm(found, max_norm, axes=list(range(ids_rank, found.ndim)))
+    return _math.clip_by_norm(rows, max_norm, axes=list(range(ids_rank, rows.ndim)))
 
 
 # ---- Convolution and pooling -------------------------------------------------------------------------------
@@ -485,8 +485,8 @@ def _convolution(
             dilations: IntsLike | None = None,
             name: str | None = None,
         ) -> Tensor:
-            given = input, filters, strides, padding, data_format, dilations
-            return _convolved(described.__name__, rank, kernel, *given)
+            arguments = input, filters, strides, padding, data_format, dilations
+            return _convolved(described.__name__, rank, kernel, *arguments)
 
         return named(public, name, described.__doc__ or "", {"filters": filters, "strides": strides})
 
@@ -562,9 +562,9 @@ def _transposed(rank: int, name: str, default: str) -> Callable[..., Tensor]:
         dilations: IntsLike | None = None,
         name: str | None = None,
     ) -> Tensor:
-        given = input, filters, strides, padding, data_format, dilations
+        arguments = input, filters, strides, padding, data_format, dilations
         shape = shape_of(output_shape, "output_shape")
-        return _convolved(public.__name__, rank, _conv_transpose, *given, output_shape=shape)
+        return _convolved(public.__name__, rank, _conv_transpose, *arguments, output_shape=shape)
 
     public.__doc__ = f"The transpose (gradient) of conv{rank}d: filters are (..., channels out, channels in)."
     return renamed(name, public)

@@ -147,7 +147,7 @@ def enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: s
     setattr(Tensor, "item", lambda x: x.numpy().item())  # noqa: B010
     setattr(Tensor, "__getitem__", _getitem)  # noqa: B010
     setattr(Tensor, "__round__", lambda x, digits=0: _tensors(jnp.round(raw(x), digits)))  # noqa: B010
-    values.promoting = True
+    values.promote_dtypes()
 
 
 def _getitem(x: TensorLike, index: Index) -> Tensor:

@@ -88,15 +88,15 @@ def numpy_function(
         )
     in_graph = reading.inside_function()
     numbers = () if in_graph else (bool, int, float, complex, list, tuple)
-    given = [np.array(x if isinstance(x, numbers) else array) for x, array in zip(inp, arrays, strict=True)]
+    inputs = [np.array(x if isinstance(x, numbers) else array) for x, array in zip(inp, arrays, strict=True)]
     with active.outside():
-        found = reading.run(False, func, *given)
+        returned = reading.run(False, func, *inputs)
     if in_graph:
         dtypes = nest.flatten(Tout)
-        values = _counted("numpy_function", _values(found), dtypes)
+        values = _counted("numpy_function", _values(returned), dtypes)
         _require_dtypes(values, dtypes)
     else:
-        values = nest.flatten(found)
+        values = nest.flatten(returned)
     results = [x if x is None else convert_to_tensor(np.asarray(x)) for x in values]
 
     # noted as an operation, so that it shows on the tape and a gradient can be registered for it
@@ -109,11 +109,11 @@ def numpy_function(
     return tensors if several else tensors[0]
 
 
-def _values(found: Any) -> list:
+def _values(returned: Any) -> list:
     """What a function returned, one value for each dtype: an array is one value, whatever its shape."""
-    if isinstance(found, (list, tuple)):
-        return list(found)
-    return [] if found is None else [found]
+    if isinstance(returned, (list, tuple)):
+        return list(returned)
+    return [] if returned is None else [returned]
 
 
 def _counted(name: str, values: list, dtypes: Sequence[DTypeLike]) -> list:
@@ -122,8 +122,8 @@ def _counted(name: str, values: list, dtypes: Sequence[DTypeLike]) -> list:
     return values
 
 
-def _require_dtypes(found: Sequence[Any], wanted: Sequence[DTypeLike]) -> None:
-    for value, dtype in zip(found, wanted, strict=True):
+def _require_dtypes(values: Sequence[Any], wanted: Sequence[DTypeLike]) -> None:
+    for value, dtype in zip(values, wanted, strict=True):
         if narrowed(np.asarray(value).dtype) != requested(dtype):
             text = f"returns a value of type {np.asarray(value).dtype}, but expects {np.dtype(requested(dtype))}"
             raise InvalidArgumentError(f"numpy_function: {text}")
@@ -159,9 +159,9 @@ def py_function(
         return _without_result(func, [raw(x) for x in inp])
     reading.require_python("py_function")
     dtypes = nest.flatten(Tout)
-    found = reading.run(False, func, *map(convert_to_tensor, inp))
+    returned = reading.run(False, func, *map(convert_to_tensor, inp))
     # TensorFlow leaves out, without a word, what is more than there are dtypes.
-    values = _counted("py_function", _values(found)[: len(dtypes)], dtypes)
+    values = _counted("py_function", _values(returned)[: len(dtypes)], dtypes)
     try:
         results = [convert_to_tensor(x, dtype=t) for x, t in zip(values, dtypes, strict=True)]
         return results if nest.is_nested(Tout) else results[0]

@@ -104,8 +104,8 @@ def _writer(stream: TextIO | str | Callable[[str], object]) -> Callable[[str], o
         return stream.write
     if callable(stream):  # logging.info and its like
         return lambda text: stream(text.rstrip("\n"))
-    known = f"sys.stdout, sys.stderr, a file, 'file://PATH' or one of {', '.join(_LEVELS)}"
-    raise ValueError(f"output_stream must be {known}, got {stream!r}")
+    streams = f"sys.stdout, sys.stderr, a file, 'file://PATH' or one of {', '.join(_LEVELS)}"
+    raise ValueError(f"output_stream must be {streams}, got {stream!r}")
 
 
 def _text(array: np.ndarray, limit: int) -> str:

@@ -27,9 +27,9 @@ def start(logdir: str | os.PathLike[str], options: ProfilerOptions | None = None
     Raises:
       AlreadyExistsError: it runs already.
     """
-    given, wanted = options or ProfilerOptions(), jax.profiler.ProfileOptions()
+    settings, wanted = options or ProfilerOptions(), jax.profiler.ProfileOptions()
     for name in ProfilerOptions._fields[:3]:
-        setattr(wanted, name, getattr(given, name))
+        setattr(wanted, name, getattr(settings, name))
     try:
         jax.profiler.start_trace(os.fspath(logdir), profiler_options=wanted)
     except RuntimeError as error:

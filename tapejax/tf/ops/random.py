@@ -9,7 +9,6 @@ asks for the next numbers whenever it runs. So no draw is ever baked into a prog
 from __future__ import annotations
 
 import contextlib
-import functools
 import operator
 import secrets
 import threading
@@ -21,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.cache import on_clear
+from ...jaxprs.cache import memoised
 from ...jaxprs.fence import Tracer, current_trace, under
 from ...jaxprs.types import Value
 from ...tape import active, operation
@@ -143,7 +142,7 @@ class State(Counter):
             return io_callback(ask, (number, number))
 
 
-@functools.lru_cache(256)
+@memoised(256)
 def _mixed(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0]) & _BITS
 
@@ -155,7 +154,6 @@ def _folded(seed: IntLike) -> int:
 
 
 _BITS = 0x7FFFFFFF
-on_clear(_mixed.cache_clear)
 
 
 class _Here(threading.local):
@@ -313,8 +311,8 @@ def draw_floats(fn: Callable, numbers: Numbers, shape: ShapeLike, dtype: DTypeLi
     wanted, sizes = requested(dtype), _sizes(shape)
     if kind_of(wanted) != "f":
         raise TypeError(f"dtype must be a floating point type, got {wanted}")
-    given = [value if type(value) in (int, float) else raw(value, wanted) for value in parameters]
-    return draw(fn, *numbers(sizes), *given, shape=sizes, dtype=wanted)
+    arrays = [value if type(value) in (int, float) else raw(value, wanted) for value in parameters]
+    return draw(fn, *numbers(sizes), *arrays, shape=sizes, dtype=wanted)
 
 
 def draw_uniform(
@@ -342,8 +340,8 @@ def draw_all_integers(numbers: Numbers, shape: ShapeLike, dtype: np.dtype) -> Te
 def _draw_gamma(
     numbers: Numbers, shape: ShapeLike, alpha: TensorLike, beta: TensorLike, dtype: DTypeLike, whole: bool
 ) -> Tensor:
-    given = [raw(value, requested(dtype)) for value in (alpha, 1.0 if beta is None else beta)]
-    return draw_floats(_random_gamma, numbers, _whole(shape, whole, *given), dtype, *given)
+    arrays = [raw(value, requested(dtype)) for value in (alpha, 1.0 if beta is None else beta)]
+    return draw_floats(_random_gamma, numbers, _whole(shape, whole, *arrays), dtype, *arrays)
 
 
 def _draw_poisson(numbers: Numbers, shape: ShapeLike, lam: TensorLike, dtype: DTypeLike, whole: bool) -> Tensor:
@@ -370,8 +368,8 @@ def draw_binomial(
     numbers: Numbers, shape: ShapeLike, counts: TensorLike, probs: TensorLike, dtype: DTypeLike
 ) -> Tensor:
     """How many of `counts` trials succeed, each with probability `probs`."""
-    given, sizes = (raw(counts, dtype_hint="float32"), raw(probs)), _sizes(shape)
-    return draw(_random_binomial, *numbers(sizes), *given, shape=sizes, dtype=requested(dtype))
+    arrays, sizes = (raw(counts, dtype_hint="float32"), raw(probs)), _sizes(shape)
+    return draw(_random_binomial, *numbers(sizes), *arrays, shape=sizes, dtype=requested(dtype))
 
 
 def _draw_categorical(numbers: Numbers, logits: TensorLike, num_samples: IntLike, dtype: DTypeLike) -> Tensor:

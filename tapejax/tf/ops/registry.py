@@ -7,7 +7,7 @@ from typing import NamedTuple, NoReturn
 
 import jax
 
-from ...jaxprs.dependence import carries_tangent
+from ...jaxprs.dependence import has_tangent
 from ...tape import rules
 from ...tape.structures import conjugate
 from ..values.tensor import Tensor, raw
@@ -53,11 +53,11 @@ def no_gradient(op_type: str) -> None:
 def _register(name: str, f: Callable | None) -> None:
     def rule(inputs: Sequence[Array], outputs: Sequence[Array], cotangents: Sequence[Array]) -> list[Array | None]:
         seen = Operation(name, [Tensor(x) for x in inputs], [Tensor(x) for x in outputs])
-        given = f(seen, *(Tensor(conjugate(c)) for c in cotangents))  # type: ignore[misc]
-        gradients = list(given) if isinstance(given, (list, tuple)) else [given]
+        returned = f(seen, *(Tensor(conjugate(c)) for c in cotangents))  # type: ignore[misc]
+        gradients = list(returned) if isinstance(returned, (list, tuple)) else [returned]
         if len(gradients) != len(inputs):
             return gradients  # refused with the numbers
-        pairs = [(g, x, g is not None and carries_tangent(x)) for g, x in zip(gradients, inputs, strict=True)]
+        pairs = [(g, x, g is not None and has_tangent(x)) for g, x in zip(gradients, inputs, strict=True)]
         return [conjugate(raw(g, dtype_hint=x.dtype)) if moves else None for g, x, moves in pairs]
 
     rules.register(name, None if f is None else rule)

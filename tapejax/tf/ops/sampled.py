@@ -59,16 +59,16 @@ def _sampler(kind: str, doc: str) -> Callable[..., Candidates]:
         seed: IntLike | None = None,
         name: str | None = None,
     ) -> Candidates:
-        given, size = convert_to_tensor(true_classes), int(whole(num_sampled, "num_sampled"))
+        true, size = convert_to_tensor(true_classes), int(whole(num_sampled, "num_sampled"))
         classes = int(whole(range_max, "range_max"))
-        if given.shape.rank != 2 or given.shape[1] != num_true:
-            raise InvalidArgumentError(f"true_classes must have shape (batch, {num_true}), got {given.shape}")
+        if true.shape.rank != 2 or true.shape[1] != num_true:
+            raise InvalidArgumentError(f"true_classes must have shape (batch, {num_true}), got {true.shape}")
         if unique and size > classes:
             raise InvalidArgumentError(f"unique=True: {size} different classes cannot be sampled out of {classes}")
         options = {"kind": kind, "num": size, "unique": bool(unique), "range_max": classes}
-        found, expected = map(Tensor, operation.apply(_sampled_classes, *state.next(seed), **options))
-        drawn = array.cast(found, wide("int64"))
-        return Candidates(drawn, array.gather(expected, given), array.gather(expected, drawn))
+        sampled, expected = map(Tensor, operation.apply(_sampled_classes, *state.next(seed), **options))
+        drawn = array.cast(sampled, wide("int64"))
+        return Candidates(drawn, array.gather(expected, true), array.gather(expected, drawn))
 
     public.__doc__ = f"`num_sampled` of the classes below `range_max`, {doc}"
     return renamed(f"{kind}_candidate_sampler", public)
@@ -121,8 +121,8 @@ def nce_loss(
       inputs: shape (batch, dim).
       sampled_values: what a candidate sampler returned; by default `log_uniform_candidate_sampler` is called.
     """
-    given = weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values
-    logits, out = _logits(*given, remove_accidental_hits, None)
+    arguments = weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values
+    logits, out = _logits(*arguments, remove_accidental_hits, None)
     return math.reduce_sum(nn.sigmoid_cross_entropy_with_logits(out, logits), 1)
 
 
@@ -132,6 +132,6 @@ def sampled_softmax_loss(
     name: str = "sampled_softmax_loss",
 ) -> Tensor:  # fmt: skip
     """The cross entropy of each example over its true classes and `num_sampled` that were drawn; arguments as `nce_loss`."""
-    given = weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values
-    logits, out = _logits(*given, remove_accidental_hits, seed)
+    arguments = weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values
+    logits, out = _logits(*arguments, remove_accidental_hits, seed)
     return nn.softmax_cross_entropy_with_logits(array.stop_gradient(out), logits)

@@ -37,10 +37,10 @@ class Sizes(Tensor):
 
 def sized(sizes: Value | Sequence[Value], dtype: DTypeLike) -> Tensor:
     """`sizes`, one or several or as an array, as an integer tensor."""
-    found = np.asarray(sizes, object)
-    if any(map(is_symbolic, found.flat)):
-        return Sizes(found, dtype)
-    return Tensor(raw(found.astype(dtype)))
+    numbers = np.asarray(sizes, object)
+    if any(map(is_symbolic, numbers.flat)):
+        return Sizes(numbers, dtype)
+    return Tensor(raw(numbers.astype(dtype)))
 
 
 def joined(parts: Sequence[TensorLike], axis: IntLike, join: Callable) -> Tensor | None:
@@ -48,8 +48,8 @@ def joined(parts: Sequence[TensorLike], axis: IntLike, join: Callable) -> Tensor
     dtype = next((part._array.dtype for part in parts if isinstance(part, Sizes)), None)
     if dtype is None:
         return None
-    found = [sizes for part in parts if (sizes := _sizes_of(part)) is not None]
-    return sized(join(found, axis=axis), dtype) if len(found) == len(parts) else None
+    sizes_of_parts = [sizes for part in parts if (sizes := _sizes_of(part)) is not None]
+    return sized(join(sizes_of_parts, axis=axis), dtype) if len(sizes_of_parts) == len(parts) else None
 
 
 def _sizes_of(value: TensorLike) -> np.ndarray | None:
@@ -61,8 +61,8 @@ def _sizes_of(value: TensorLike) -> np.ndarray | None:
             array = np.asarray(raw(value)).astype(object)
         except jax.errors.TracerArrayConversionError:
             return None
-    known = array is not None and all(isinstance(x, (int, np.integer)) or is_symbolic(x) for x in array.flat)
-    return array if known else None
+    all_sizes = array is not None and all(isinstance(x, (int, np.integer)) or is_symbolic(x) for x in array.flat)
+    return array if all_sizes else None
 
 
 def _arithmetic(name: str, compute: Callable, reflected: bool) -> Callable:

@@ -292,8 +292,8 @@ def add(a: SparseTensor | TensorLike, b: SparseTensor | TensorLike, threshold: T
         return tensor_scatter_nd_add(dense, sparse.indices, sparse.values)
     if a._sizes != b._sizes:
         raise InvalidArgumentError(f"the shapes {a._sizes} and {b._sizes} differ")
-    given = np.concatenate([host(x.indices, "the indices of tf.sparse.add") for x in (a, b)])
-    places, which = np.unique(given, axis=0, return_inverse=True)
+    indices = np.concatenate([host(x.indices, "the indices of tf.sparse.add") for x in (a, b)])
+    places, which = np.unique(indices, axis=0, return_inverse=True)
     total = _math.unsorted_segment_sum(_concat([a.values, b.values], 0), which.reshape(-1), len(places))
     out = SparseTensor(places, total, a._sizes)
     least = host(threshold, "threshold")
@@ -312,9 +312,11 @@ def map_values(op: Callable, *args: Any, **kwargs: Any) -> SparseTensor:
     first, *others = [x for x in (*args, *kwargs.values()) if isinstance(x, SparseTensor)]
     places = known(raw(first.indices))
     for other in others:
-        found = known(raw(other.indices))
-        if places is not None and found is not None and not np.array_equal(places, found):
-            raise InvalidArgumentError(f"the sparse tensors have values at different indices: {places} and {found}")
+        others_places = known(raw(other.indices))
+        if places is not None and others_places is not None and not np.array_equal(places, others_places):
+            raise InvalidArgumentError(
+                f"the sparse tensors have values at different indices: {places} and {others_places}"
+            )
 
     def values(x: Any) -> Any:
         return x.values if isinstance(x, SparseTensor) else x

@@ -264,12 +264,12 @@ def _chosen(step: IntLike) -> Array:
     """`step` as an array of one integer."""
     if not is_array_like(step) and not isinstance(step, (int, np.integer, list, tuple)):
         raise TypeError(f"Cannot convert {step!r} to a step, which is an integer")
-    found = raw(step)
-    if found.dtype.kind not in "iu":
-        raise ValueError(f"a step is an integer, got a tensor of dtype {found.dtype.name}")
-    if found.size != 1:
-        raise ValueError(f"Argument `step` must be a scalar. Received step with shape {tuple(found.shape)}.")
-    return found
+    array = raw(step)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"a step is an integer, got a tensor of dtype {array.dtype.name}")
+    if array.size != 1:
+        raise ValueError(f"Argument `step` must be a scalar. Received step with shape {tuple(array.shape)}.")
+    return array
 
 
 _NOT_SET = "No step set. Please specify one by the `step` argument or tf.summary.experimental.set_step()"
@@ -282,23 +282,23 @@ def _write(
     if step is not None:
         step = _chosen(step)
     writer, recorded = _state.writer, should_record_summaries()
-    known = not isinstance(raw(recorded), Tracer)
-    if writer is None or known and not recorded.numpy():
+    decided = not isinstance(raw(recorded), Tracer)
+    if writer is None or decided and not recorded.numpy():
         return convert_to_tensor(False)
     if step is None:
         if _state.step is None:
             raise ValueError(_NOT_SET)
         step = _chosen(_state.step)
-    found = data()
+    value = data()
 
     def write(recorded: np.ndarray, step: np.ndarray, *arrays: np.ndarray) -> None:
         if recorded:
             writer.write(_event(tag, int(step.reshape(())), convert(*arrays), metadata))
 
-    if not is_array_like(found):
-        convert, arrays = lambda: np.asarray(found, object), []
+    if not is_array_like(value):
+        convert, arrays = lambda: np.asarray(value, object), []
     else:
-        arrays = [raw(found)]
+        arrays = [raw(value)]
     _at_run_time(write, raw(recorded), step, *arrays)
     return recorded
 
@@ -361,8 +361,8 @@ def write(
         metadata = metadata.SerializeToString()
 
     def data() -> TensorLike:
-        found = tensor() if callable(tensor) else tensor
-        return found if is_array_like(found) or _strings(found) is not None else convert_to_tensor(found)
+        value = tensor() if callable(tensor) else tensor
+        return value if is_array_like(value) or _strings(value) is not None else convert_to_tensor(value)
 
     return _write(tag, data, step, metadata or b"")
 
@@ -459,8 +459,8 @@ def _buckets(values: np.ndarray, count: int) -> np.ndarray:
 def _strings(data: object) -> np.ndarray | None:
     if is_array_like(data):
         return None
-    found = np.asarray(data)
-    return found if found.dtype.kind in "US" or found.dtype.kind == "O" and found.size else None
+    strings = np.asarray(data)
+    return strings if strings.dtype.kind in "US" or strings.dtype.kind == "O" and strings.size else None
 
 
 def text(

@@ -53,7 +53,7 @@ _HOST_DTYPES = {int: np.int32, float: np.float32, bool: np.bool_}
 _ARRAYS = (Tensor, Variable, jax.Array, np.ndarray, np.generic)
 
 
-@functools.cache
+@cache.memoised(64)
 def kind_of(dtype: np.dtype) -> str:
     """The letter of a dtype's kind. bfloat16 is a float here, unlike in NumPy."""
     for letter, parent in (
@@ -68,7 +68,7 @@ def kind_of(dtype: np.dtype) -> str:
     return "?"
 
 
-@functools.cache
+@cache.memoised(512)
 def is_of(dtype: np.dtype, kinds: str) -> bool:
     """Whether a dtype is one of `kinds`."""
     return kind_of(dtype) in kinds or any(dtype.name in _SOME.get(kind, ()) for kind in kinds)
@@ -115,10 +115,10 @@ def whole(value: Any, argument: str = "argument") -> Any:
     Raises:
       DTypeError: it is a float, even 2.0: TensorFlow refuses these, too.
     """
-    found = static(value, argument)
-    if not all(isinstance(n, (int, np.integer)) or is_symbolic(n) for n in jax.tree.leaves(found)):
+    numbers = static(value, argument)
+    if not all(isinstance(n, (int, np.integer)) or is_symbolic(n) for n in jax.tree.leaves(numbers)):
         raise DTypeError(_NOT_WHOLE.format(argument=argument, value=value))
-    return found
+    return numbers
 
 
 _NOT_WHOLE = (
@@ -132,8 +132,8 @@ def static(value: Any, argument: str = "argument") -> Any:
     if type(value) is tuple and all(type(item) is int for item in value):
         return value
     if isinstance(value, Sizes):
-        found = value.sizes.tolist()
-        return found if value.sizes.ndim == 0 else tuple(found)
+        numbers = value.sizes.tolist()
+        return numbers if value.sizes.ndim == 0 else tuple(numbers)
     if isinstance(value, _ARRAYS):
         return host(value, argument).tolist() if np.ndim(value) == 0 else static(host(value, argument).tolist())
     if isinstance(value, DType):
@@ -234,7 +234,7 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
         ready: Cache[Callable[[Array], Any]] = Cache(CACHED_OPTIONS)  # what runs the body of one tensor, by the options
         public_signature = _with_name(signature, names[:count])
         public_names = list(public_signature.parameters)
-        known, required, each = set(public_names), set(names) - set(defaults), kinds.split()
+        allowed, required, each = set(public_names), set(names) - set(defaults), kinds.split()
 
         def public(*args, **kwargs):
             key = _plain_key(args, kwargs) if count == 1 else None
@@ -243,11 +243,13 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
             if complete and not kwargs and len(args) == count:
                 arrays, options = args, plain
             else:
-                given = dict(zip(public_names, args, strict=False)) | kwargs
-                if len(given) != len(args) + len(kwargs) or not required <= given.keys() <= known:
+                arguments = dict(zip(public_names, args, strict=False)) | kwargs
+                if len(arguments) != len(args) + len(kwargs) or not required <= arguments.keys() <= allowed:
                     public_signature.bind(*args, **kwargs)  # raises the TypeError that Python does
-                arrays = [given[key] for key in names[:count]]
-                options = {key: _option(key, given[key]) if key in given else plain[key] for key in names[count:]}
+                arrays = [arguments[key] for key in names[:count]]
+                options = {
+                    key: _option(key, arguments[key]) if key in arguments else plain[key] for key in names[count:]
+                }
             if key is not None:
                 ready.get(key, _of_one, fn, fn.__name__, kinds, options, names[0])
             if agree or count == 1:
@@ -271,11 +273,11 @@ def _plain_key(args: tuple, kwargs: dict[str, Any]) -> Hashable:
     """What `operation` finds the options by, where a tensor comes with plain values; else None."""
     if len(args) == 1 and not kwargs:
         return () if type(args[0]) is Tensor else None
-    given = (*args[1:], *kwargs.values())
-    if not args or type(args[0]) is not Tensor or "name" in kwargs or not _PLAIN.issuperset(map(type, given)):
+    values = (*args[1:], *kwargs.values())
+    if not args or type(args[0]) is not Tensor or "name" in kwargs or not _PLAIN.issuperset(map(type, values)):
         return None
     # A name of a dtype means another one where 64-bit types are off.
-    return (wide("int64"), *kwargs, *given, *map(type, given))
+    return (wide("int64"), *kwargs, *values, *map(type, values))
 
 
 def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:
@@ -294,8 +296,8 @@ def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[...,
 
         @functools.wraps(fn)
         def call(*args: Any, **kwargs: Any) -> Any:
-            given = public.bind(*args, **kwargs).arguments
-            return fn(**{name: x for name, x in given.items() if name in own.parameters})
+            arguments = public.bind(*args, **kwargs).arguments
+            return fn(**{name: x for name, x in arguments.items() if name in own.parameters})
 
         call.__signature__ = public  # type: ignore[attr-defined]
         return call
@@ -363,12 +365,12 @@ def unary(
 
 def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any], argument: str) -> Callable[[Array], Nest]:
     """``fn(array, **static)`` as a function of one array, which must be of these `kinds`."""
-    ready: dict[Hashable, Op] = {}
+    ready: dict[Hashable, Op] = cache.table()
 
     def run_on(array: Array) -> Nest:
         dtype = array.aval.dtype if type(array) is ConcreteArray else None
         op = ready.get(dtype)
-        if op is None or cache.shadowing:
+        if op is None or cache.shadow is not None:
             if kinds != ANY:
                 require_kind(name, array, kinds, argument)
             op = _ready(ready, dtype, fn, static)
@@ -380,7 +382,7 @@ def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any], argumen
 def _ready(ready: dict[Hashable, Op], key: Hashable, fn: Callable, static: dict[str, Any]) -> Op:
     """The Op that runs `fn`. It is stored in `ready` under `key`, the types that need no further check."""
     op = op_of(fn, static)
-    if key is not None and not cache.shadowing:
+    if key is not None and cache.shadow is None:
         ready[key] = op
     return op
 
@@ -391,7 +393,7 @@ def binary(
     """A public function of two tensors of one dtype, which broadcast."""
     _show(name, fn)
 
-    ready: dict[Hashable, Op] = {}
+    ready: dict[Hashable, Op] = cache.table()
 
     def first(x: TensorLike, y: TensorLike) -> Tensor:
         a, b = agreeing(public.__name__, (x, y), kinds, arguments)
@@ -421,7 +423,7 @@ def by_types(ready: dict[Hashable, Op], first: Callable) -> Callable:
         of_a = a.aval.dtype if type(a) is ConcreteArray else type(a)
         of_b = b.aval.dtype if type(b) is ConcreteArray else type(b)
         op = ready.get((of_a, of_b))
-        return first(a, b) if op is None or cache.shadowing else compute(op, (a, b))
+        return first(a, b) if op is None or cache.shadow is not None else compute(op, (a, b))
 
     return public
 
@@ -441,13 +443,13 @@ def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Ca
         plain = type(array) is ConcreteArray and (axis is None or type(axis) is int) and type(keepdims) is bool
         key = (array.aval.dtype, len(array.aval.shape), axis, keepdims) if plain else None
         op = ready.get(key)
-        if op is None or cache.shadowing:
+        if op is None or cache.shadow is not None:
             require_kind(public.__name__, array, kinds, "input_tensor")
             static = {"axis": axes_of(axis, array.ndim), "keepdims": bool(keepdims)}
             op = _ready(ready, key, fn, static)
         return compute(op, (array,))
 
-    ready: dict[Hashable, Op] = {}
+    ready: dict[Hashable, Op] = cache.table()
     return named(public, name, doc + _takes(kinds))
 
 

@@ -32,8 +32,8 @@ class _Element:
 
     def admit(self, value: Tensor) -> None:
         if value.dtype != as_dtype(requested(self.dtype)):
-            found = value.dtype.name
-            raise InvalidArgumentError(f"TensorArray dtype is {self.dtype.name}, the value's {found}: use tf.cast")
+            got = value.dtype.name
+            raise InvalidArgumentError(f"TensorArray dtype is {self.dtype.name}, the value's {got}: use tf.cast")
         if not self.shape.is_compatible_with(value.shape):
             raise ValueError(f"Incompatible shape for value ({value.shape}), expected ({self.shape})")
         if self.infer:
@@ -280,14 +280,14 @@ def _flatten(ta: TensorArray) -> tuple:
     return children, (element.dtype.name, shape, element.infer, ta._dynamic, ta._clears, written, read)
 
 
-def _unflatten(known: tuple, children: Sequence[Array]) -> TensorArray:
-    dtype, shape, infer, dynamic, clears, written, read = known
+def _unflatten(settings: tuple, children: Sequence[Array]) -> TensorArray:
+    dtype, shape, infer, dynamic, clears, written, read = settings
     ta = TensorArray(dtype, 0, dynamic, clears, infer_shape=infer, element_shape=shape)
-    given = iter(children)
+    left = iter(children)
     if written is None:
-        ta._items, ta._rows = None, next(given)
+        ta._items, ta._rows = None, next(left)
     else:
-        ta._items = [next(given) if there else None for there in written]
+        ta._items = [next(left) if there else None for there in written]
     ta._read = set(read)
     return ta
 

@@ -88,8 +88,8 @@ class TestCase(absltest.TestCase):
         """As `assertAllClose`, as near as the shorter dtype of the two allows."""
         limits = {"float32": (float_rtol, float_atol), "float16": (half_rtol, half_atol)}
         limits["bfloat16"] = bfloat16_rtol, bfloat16_atol
-        found = [limits[name] for name in (_numpy(a).dtype.name, _numpy(b).dtype.name) if name in limits]
-        rtol, atol = (max(values) for values in zip((rtol, atol), *found, strict=True))
+        looser = [limits[name] for name in (_numpy(a).dtype.name, _numpy(b).dtype.name) if name in limits]
+        rtol, atol = (max(values) for values in zip((rtol, atol), *looser, strict=True))
         self.assertAllClose(a, b, rtol, atol, msg)
 
     def assertNotAllClose(

@@ -153,8 +153,8 @@ def ctc_loss(
     except ImportError as error:
         raise extra_missing("tf.nn.ctc_loss", "Optax", "port") from error
     lengths = (label_length, "label_length"), (logit_length, "logit_length")
-    given = scores, *(integers("ctc_loss", x, argument) for x, argument in ((labels, "labels"), *lengths))
-    return op(_ctc_loss, *given, blank=blank)
+    arrays = scores, *(integers("ctc_loss", x, argument) for x, argument in ((labels, "labels"), *lengths))
+    return op(_ctc_loss, *arrays, blank=blank)
 
 
 def _ctc_loss(logits, labels, label_length, logit_length, blank):

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...jaxprs.cache import on_clear
+from ...jaxprs import cache
 from ...places import serves
 from ..ops import array, control_flow, graph
 from ..values.tensor import is_array_like
@@ -104,7 +104,7 @@ def _branches(node: ast.AST) -> bool:
     return False
 
 
-@functools.lru_cache(1024)
+@cache.memoised(1024)
 def _facts(code: types.CodeType, file: str) -> _Facts | None:  # code of two files may be equal
     try:
         lines = linecache.getlines(file)[code.co_firstlineno - 1 :]  # inspect.getsource would search every module first
@@ -121,11 +121,11 @@ def needed(fn: Callable, args: Arguments, kwargs: Keywords) -> bool:
 
     Functions are followed by the names that they use: globals, closures, attributes of these, of arguments and of modules.
     """
-    found: list[tuple[object, frozenset[str]]] = [(x, frozenset()) for x in (fn, *args, *kwargs.values())]
+    left: list[tuple[object, frozenset[str]]] = [(x, frozenset()) for x in (fn, *args, *kwargs.values())]
     seen: set[tuple[int, frozenset[str]]] = set()
     owners = [x for x in (getattr(fn, "__self__", None), *args, *kwargs.values()) if x is not None]
-    while found:
-        value, names = found.pop()
+    while left:
+        value, names = left.pop()
         if (id(value), names) in seen or is_array_like(value):
             continue
         seen.add((id(value), names))
@@ -138,8 +138,8 @@ def needed(fn: Callable, args: Arguments, kwargs: Keywords) -> bool:
             names = facts.names
             free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
             here = [_cell(cell) for _, cell in free] + [function.__globals__.get(name) for name in names]
-            found += [(x, names) for x in (*here, *owners, getattr(value, "__self__", None)) if x is not None]
-        found += [(x, names) for x in _parts(value, names)]
+            left += [(x, names) for x in (*here, *owners, getattr(value, "__self__", None)) if x is not None]
+        left += [(x, names) for x in _parts(value, names)]
     return False
 
 
@@ -163,9 +163,7 @@ def _parts(value: Any, names: frozenset[str]) -> list:
 # ---- Converting -------------------------------------------------------------------------------------------------------
 
 _lock = threading.RLock()
-_factories: weakref.WeakKeyDictionary[types.CodeType, dict[str, Any]] = weakref.WeakKeyDictionary()
-on_clear(_factories.clear)
-on_clear(_facts.cache_clear)
+_factories: weakref.WeakKeyDictionary[types.CodeType, dict[str, Any]] = cache.by_object()
 
 
 def call(
@@ -206,15 +204,15 @@ def converted(f: Callable) -> Callable:
     function = _user_function(f)
     if function is None or hasattr(function, _ARTIFACT):
         return f
-    known = _factories.setdefault(function.__code__, {})
+    factories = _factories.setdefault(function.__code__, {})
     file = function.__code__.co_filename
-    if file not in known:
+    if file not in factories:
         with _lock:
             try:
-                known[file] = _transpiler().factory(function)
+                factories[file] = _transpiler().factory(function)
             except Exception as error:  # if rewriting fails in any way, the function may still run unchanged
-                known[file] = f"AutoGraph could not convert {function.__name__!r}: {error}"
-    factory = known[file]
+                factories[file] = f"AutoGraph could not convert {function.__name__!r}: {error}"
+    factory = factories[file]
     if isinstance(factory, str):
         return f
     defaults = function.__defaults__, function.__kwdefaults__
@@ -234,7 +232,7 @@ def _artifact(function: Callable) -> Callable:
     return function
 
 
-@functools.cache
+@cache.memoised(1)
 def _transpiler() -> Any:
     """malt's transpiler with this package's operators. It is imported when the first function is rewritten."""
     from malt.converters import (

@@ -191,7 +191,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
           InvalidArgumentError: there are none.
         """
         patterns = file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]
-        names = sorted({found for pattern in patterns for found in glob.glob(os.fspath(pattern))})
+        names = sorted({name for pattern in patterns for name in glob.glob(os.fspath(pattern))})
         if not names:
             raise InvalidArgumentError(f"No files matched pattern: {', '.join(map(str, patterns))}")
         files = Dataset.from_tensor_slices(names)
@@ -207,14 +207,14 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """
         if not 1 <= len(args) <= 3:
             raise ValueError(f"Invalid `args`. The length of `args` should be between 1 and 3 but was {len(args)}.")
-        given = [_integer(x, "range") for x in args]
-        if given[2:] == [0]:
+        ends = [_integer(x, "range") for x in args]
+        if ends[2:] == [0]:
             raise InvalidArgumentError("step cannot be zero.")
         dtype = wide("int64") if output_type is None else requested(output_type)
         try:
-            numbers = pipeline.Progression(range(*given), dtype)
+            numbers = pipeline.Progression(range(*ends), dtype)
         except OverflowError as error:
-            raise ValueError(f"Dataset.range{tuple(given)}: the numbers and their count must fit int64") from error
+            raise ValueError(f"Dataset.range{tuple(ends)}: the numbers and their count must fit int64") from error
         return in_memory("Range", numbers)
 
     @staticmethod
@@ -254,14 +254,14 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             shapes = [None] * len(flat) if output_shapes is None else _shapes_of(output_shapes)
             output_signature = nest.packed(kinds, map(TensorSpec, shapes, flat))
         spec = returned(lambda x: _require(x, TensorSpec, "output_signature must contain TensorSpec"), output_signature)
-        given = [] if args is None else [host(x) for x in args]
+        arguments = [] if args is None else [host(x) for x in args]
 
         def steps(run: Pass) -> Iteration[Element]:
             def fit(element: Nest) -> Element:
                 with run.settings():
                     return _fitting(element, spec)
 
-            return map(fit, generator(*given))
+            return map(fit, generator(*arguments))
 
         return _stepping("FlatMap", steps, spec, UNKNOWN_CARDINALITY, python=True)
 
@@ -589,17 +589,17 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """What `fn` makes of elements: found by tracing it at two values for each unknown size, else by one element."""
         spec = self.element_spec
         try:
-            found = []
+            specs = []
             for size in (3, 7):
                 sample = nest.map_structure(lambda x, size=size: _filled(x, size), spec)
                 traced = function(lambda *args: returned(_require_tensor, fn(*args)))
-                given = sample if type(sample) is tuple else (sample,)
-                found.append(traced.get_concrete_function(*given).structured_outputs)
-            return _wider(*found)
+                arguments = sample if type(sample) is tuple else (sample,)
+                specs.append(traced.get_concrete_function(*arguments).structured_outputs)
+            return _wider(*specs)
         except Exception:  # its Python depends on values, or returns datasets
             made = self._after(lambda coming, run: map(call(run), coming))
-            known = all(x.shape.is_fully_defined() for x in nest.flatten(spec) if isinstance(x, TensorSpec))
-            return made if known else nest.map_structure(_any_first_size, made)
+            defined = all(x.shape.is_fully_defined() for x in nest.flatten(spec) if isinstance(x, TensorSpec))
+            return made if defined else nest.map_structure(_any_first_size, made)
 
     def _after(self, steps: Callable[[Iteration[Element], Pass], Iterable[Element]]) -> Spec:
         """The spec of what `steps` makes of the elements, by the first one that it makes."""
@@ -663,10 +663,10 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
             def step(element: Element) -> Element:
                 nonlocal state
-                found = fn((state, element))
-                if not isinstance(found, tuple) or len(found) != 2:
-                    raise TypeError(f"`scan_func` must return a pair of the new state and the output, got {found!r}")
-                new, output = found
+                pair = fn((state, element))
+                if not isinstance(pair, tuple) or len(pair) != 2:
+                    raise TypeError(f"`scan_func` must return a pair of the new state and the output, got {pair!r}")
+                new, output = pair
                 _require_state(state, new)
                 state = new
                 return output
@@ -720,10 +720,10 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         [1.0, 0.25]
         """
 
-        def made(found: Element | Exception) -> bool:
-            failed = isinstance(found, Exception)
+        def made(element: Element | Exception) -> bool:
+            failed = isinstance(element, Exception)
             if failed and log_warning:
-                _LOGGER.warning("Dataset.ignore_errors left out an element: %s", found)
+                _LOGGER.warning("Dataset.ignore_errors left out an element: %s", element)
             return not failed
 
         steps = lambda coming, run: filter(made, outcomes(coming))  # noqa: E731
@@ -780,10 +780,10 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         Raises:
           InvalidArgumentError: there are none, or several.
         """
-        found = list(self.take(2))
-        if len(found) != 1:
-            raise InvalidArgumentError(f"Dataset had {'more than one element' if found else 'no elements'}.")
-        return found[0]
+        elements = list(self.take(2))
+        if len(elements) != 1:
+            raise InvalidArgumentError(f"Dataset had {'more than one element' if elements else 'no elements'}.")
+        return elements[0]
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
         """The same dataset; options are stored, and have no effect: see `Options`."""
@@ -842,8 +842,8 @@ def _stepping(
     return Dataset(kind, lambda run: Steps(lambda: steps(run)), spec, count, python)
 
 
-def _window_of(found: Sequence[Any]) -> Element:
-    return pipeline.by_column(_window, [got(x) for x in found])
+def _window_of(elements: Sequence[Any]) -> Element:
+    return pipeline.by_column(_window, [got(x) for x in elements])
 
 
 def _window(column: Sequence[np.ndarray]) -> Dataset:
@@ -867,9 +867,9 @@ def _caller(fn: Callable, argument: str, check: Callable[[Element], Any] = lambd
 
         def call(element: Element) -> Any:
             with run.settings(), active.outside(), drawing_from(stream):
-                given = tensors(element)
+                arguments = tensors(element)
                 try:
-                    result = reading.run(True, fn, *(given if type(given) is tuple else (given,)))
+                    result = reading.run(True, fn, *(arguments if type(arguments) is tuple else (arguments,)))
                 except StopIteration as error:  # else it would end the dataset
                     raise InvalidArgumentError(f"`{argument}` raised StopIteration") from error
                 return check(returned(_leaf, result))
@@ -930,10 +930,10 @@ def _integer(value: IntLike, argument: str) -> int:
 
 
 def _size(value: IntLike, argument: str) -> int:
-    found = _integer(value, argument)
-    if found < 1:
-        raise InvalidArgumentError(f"{argument} must be greater than zero, got {found}")
-    return found
+    size = _integer(value, argument)
+    if size < 1:
+        raise InvalidArgumentError(f"{argument} must be greater than zero, got {size}")
+    return size
 
 
 def _require(value: object, kind: type, rule: str) -> Any:
@@ -949,10 +949,10 @@ def _datasets(values: Sequence[object], name: str) -> list[Dataset]:
 
 def _not_empty(tensors: Nest) -> Element:
     """Arrays of our own in a structure of tensors, which has some."""
-    found = map_leaves(_column, tensors)
-    if not nest.flatten(found):
+    columns = map_leaves(_column, tensors)
+    if not nest.flatten(columns):
         raise ValueError("Invalid `tensors`: `tensors` should not be empty.")
-    return found
+    return columns
 
 
 def _column(value: TensorLike) -> np.ndarray:
@@ -974,8 +974,8 @@ def _wider(one: Spec, other: Spec) -> Spec:
     """The spec that elements of both specs fit: sizes that differ become None."""
 
     def both(x: TensorSpec, y: TensorSpec) -> TensorSpec:
-        known = x.shape.rank is not None and x.shape.rank == y.shape.rank
-        sizes = [a if a == b else None for a, b in zip(x.shape, y.shape, strict=True)] if known else None
+        alike = x.shape.rank is not None and x.shape.rank == y.shape.rank
+        sizes = [a if a == b else None for a, b in zip(x.shape, y.shape, strict=True)] if alike else None
         return TensorSpec(sizes, x.dtype)
 
     return nest.map_structure(both, one, other)
@@ -992,12 +992,12 @@ def _padding(value: TensorLike | None, spec: TensorSpec) -> np.ndarray:
     if spec.dtype == STRING:
         return np.asarray(Text("") if value is None else texts_of(value), object)
     dtype = narrowed(np.dtype(spec.dtype.as_numpy_dtype))
-    found = np.zeros((), dtype) if value is None else np.asarray(raw(value))
-    if found.ndim or found.dtype != dtype:
-        raise (ValueError if found.ndim else TypeError)(
+    filler = np.zeros((), dtype) if value is None else np.asarray(raw(value))
+    if filler.ndim or filler.dtype != dtype:
+        raise (ValueError if filler.ndim else TypeError)(
             f"padding_values must be scalars of the dtypes of the elements, {spec.dtype.name}; got {value!r}"
         )
-    return found
+    return filler
 
 
 def _any_first_size(spec: Spec) -> Spec:
@@ -1023,14 +1023,14 @@ def _padded_shape(shape: ShapeLike | None, spec: TensorSpec) -> list[int | None]
         shape = np.asarray(shape).tolist()
     if isinstance(shape, (list, tuple)):
         shape = [None if _is_size(size) and size == -1 else size for size in shape]
-    known = as_shape(shape)
-    if known.rank is None and spec.shape.rank is None:
+    wanted = as_shape(shape)
+    if wanted.rank is None and spec.shape.rank is None:
         raise ValueError("padded_shapes must be given where the rank of elements is not known")
-    if known.rank is None:
+    if wanted.rank is None:
         return [None] * spec.shape.rank
-    if spec.shape.rank not in (None, known.rank):
-        raise ValueError(f"The padded shape {list(known)} is not compatible with elements of shape {spec.shape}")
-    return list(known)
+    if spec.shape.rank not in (None, wanted.rank):
+        raise ValueError(f"The padded shape {list(wanted)} is not compatible with elements of shape {spec.shape}")
+    return list(wanted)
 
 
 def _fitting(element: Nest, spec: Spec) -> Element:
@@ -1039,15 +1039,15 @@ def _fitting(element: Nest, spec: Spec) -> Element:
         try:
             if spec.dtype == STRING and (texts := texts_of(element)) is not None:
                 return texts
-            found = np.array(element.numpy() if is_array_like(element) else element, requested(spec.dtype))
+            array = np.array(element.numpy() if is_array_like(element) else element, requested(spec.dtype))
         except (TypeError, ValueError) as error:
             text = f"`generator` yielded {element!r}, no {spec.dtype.name} tensor: {error}"
             raise InvalidArgumentError(text) from None
-        if not spec.shape.is_compatible_with(found.shape):
+        if not spec.shape.is_compatible_with(array.shape):
             raise InvalidArgumentError(
-                f"`generator` yielded an element of shape {found.shape} where an element of shape {spec.shape} was expected."
+                f"`generator` yielded an element of shape {array.shape} where an element of shape {spec.shape} was expected."
             )
-        return found
+        return array
     if isinstance(spec, Mapping):
         return nest._like(spec, {key: _fitting(element[key], spec[key]) for key in spec})
     if not hasattr(element, "__len__") or len(element) != len(spec):

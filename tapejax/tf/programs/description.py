@@ -25,28 +25,28 @@ class Format:
 
     def seal(self, content: Json) -> Json:
         """The description with this content."""
-        found = {"format": self.name, "version": self.version, **content}
-        return found | {"sha256": self._digest(found)}
+        sealed = {"format": self.name, "version": self.version, **content}
+        return sealed | {"sha256": self._digest(sealed)}
 
-    def _digest(self, found: Json) -> str:
-        part = {name: x for name, x in found.items() if name != "sha256"}
+    def _digest(self, content: Json) -> str:
+        part = {name: x for name, x in content.items() if name != "sha256"}
         return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
 
     def read(self, file: Path, folder: Path) -> Json:
         """The description in `file`, which belongs to what is in `folder`. Raises `error`."""
         try:
-            found = json.loads(file.read_bytes())
+            content = json.loads(file.read_bytes())
         except (ValueError, RecursionError) as error:
             raise self.damaged(folder, f"{file.name} is no JSON ({in_short(error)})") from error
-        if not isinstance(found, dict) or found.get("format") != self.name:
+        if not isinstance(content, dict) or content.get("format") != self.name:
             raise self.error(f"{file} was not written by {self.writer}")
-        if found.get("version") != self.version:
+        if content.get("version") != self.version:
             raise self.error(
-                f"{file} has version {found.get('version')!r} of the format; this tapejax reads version {self.version}"
+                f"{file} has version {content.get('version')!r} of the format; this tapejax reads version {self.version}"
             )
-        if found.get("sha256") != self._digest(found):
+        if content.get("sha256") != self._digest(content):
             raise self.damaged(folder, f"{file.name} is not what was written")
-        return found
+        return content
 
     def damaged(self, folder: Path, what: str) -> Exception:
         """The error for files that are not what was written."""

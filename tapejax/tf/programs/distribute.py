@@ -2,7 +2,8 @@
 
 The rows of that axis are the replicas. What they are given is sharded along it over a mesh of the devices, so that XLA computes
 each replica's part on its device; variables are whole on each. `all_reduce` is `jax.lax.psum`. So a program has TensorFlow's
-numbers for that many replicas, those of batch normalisation included, and is one program for all devices.
+numbers for that many replicas, those of batch normalisation included, and is one program for all devices. Where a batch cannot
+be divided equally there is an axis for each size (`replicas`), and all devices compute all of it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import itertools
 import json
 import os
 import threading
@@ -28,6 +30,7 @@ from ..ops.random import each_row
 from ..ops.tpu import TPUClusterResolver, require_tpu
 from ..values import nest, reading, replicas
 from ..values.missing import no_attribute
+from ..values.staging import Threaded
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, op, raw
 from ..values.types import Array, AxisLike, Ignored, Nest, TensorLike
 from .function import function
@@ -111,32 +114,44 @@ class DistributedValues:
 @nest.composite
 @jax.tree_util.register_pytree_node_class
 class PerReplica(DistributedValues):
-    """A tensor for each replica: their stack, sharded along the first axis."""
+    """A tensor for each replica: their stack, sharded along the first axis; or several stacks, in order, of different shapes."""
 
-    def __init__(self, stacked: Tensor):
-        self._stacked = stacked
+    def __init__(self, *stacks: Tensor):
+        self._stacks = stacks
 
     @property
     def values(self) -> tuple[Tensor, ...]:
         """The replicas' tensors, in order."""
-        return tuple(self._stacked[i] for i in range(self._stacked.shape[0]))
+        return tuple(stack[i] for stack in self._stacks for i in range(stack.shape[0]))
+
+    def _group(self, start: int, stop: int) -> Tensor:
+        """The stack of some replicas, all in one of the stacks."""
+        for stack in self._stacks:
+            if start < (count := int(stack.shape[0])):
+                return stack if (start, stop) == (0, count) else stack[start:stop]
+            start, stop = start - count, stop - count
+        raise IndexError(f"there are fewer than {stop} replicas")
+
+    @property
+    def _stacked(self) -> Tensor:
+        return self._stacks[0] if len(self._stacks) == 1 else op(_concatenated, *self._stacks, axis=0)
 
     def __tf_flatten__(self) -> tuple[None, list[Tensor]]:
-        return None, [self._stacked]
+        return None, list(self._stacks)
 
     @classmethod
     def __tf_unflatten__(cls, metadata: None, components: Sequence[Tensor]) -> PerReplica:
         return cls(*components)
 
-    def tree_flatten(self) -> tuple[tuple[Tensor], None]:
-        return (self._stacked,), None
+    def tree_flatten(self) -> tuple[tuple[Tensor, ...], None]:
+        return self._stacks, None
 
     @classmethod
     def tree_unflatten(cls, metadata: None, children: Sequence[Tensor]) -> PerReplica:
         return cls(*children)
 
     def __repr__(self) -> str:
-        return f"PerReplica({self._stacked!r})"
+        return f"PerReplica({', '.join(map(repr, self._stacks))})"
 
 
 class ReplicaContext:
@@ -150,20 +165,22 @@ class ReplicaContext:
     @property
     def replica_id_in_sync_group(self) -> Tensor | int:
         """The replica's number: a tensor where there are several."""
-        return Tensor(jax.lax.axis_index(replicas.AXIS)) if replicas.here.running else 0
+        return Tensor(replicas.number()) if replicas.here.running else 0
 
     def all_reduce(self, reduce_op: ReduceOp | str, value: Nest, options: Ignored = None) -> Nest:
         """The sum or mean of all replicas' values, in each of them. Gradients pass."""
-        collective = {ReduceOp.SUM: _psum, ReduceOp.MEAN: _pmean}[_reduce_op(reduce_op)]
+        collective = {ReduceOp.SUM: _total, ReduceOp.MEAN: _mean}[_reduce_op(reduce_op)]
         if not replicas.here.running:
             return value
-        return nest.map_structure(lambda x: op(collective, convert_to_tensor(x)), value)
+        return nest.map_structure(lambda x: op(collective, convert_to_tensor(x), group=replicas.here.group), value)
 
     def all_gather(self, value: Nest, axis: int, options: Ignored = None) -> Nest:
         """All replicas' values, concatenated along `axis`, in each of them. Gradients pass."""
         if not replicas.here.running:
             return value
-        return nest.map_structure(lambda x: op(_gathered, convert_to_tensor(x), axis=axis), value)
+        return nest.map_structure(
+            lambda x: op(_gathered, convert_to_tensor(x), axis=axis, group=replicas.here.group), value
+        )
 
     def merge_call(self, merge_fn: Callable, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """``merge_fn(strategy, *args, **kwargs)``, called once, with the values of all replicas."""
@@ -171,7 +188,7 @@ class ReplicaContext:
             return merge_fn(self.strategy, *args, **(kwargs or {}))
 
         def all_of(x: Any) -> Any:
-            return PerReplica(op(_stack, x)) if is_tensor(x) else x
+            return PerReplica(op(_stack, x, group=replicas.here.group)) if is_tensor(x) else x
 
         def own(x: Any) -> Any:
             return x._stacked[self.replica_id_in_sync_group] if isinstance(x, PerReplica) else x
@@ -182,20 +199,23 @@ class ReplicaContext:
         return nest.map_structure(own, merged)
 
 
-def _psum(x):
-    return jax.lax.psum(x, replicas.AXIS)
+# Operations are known by their functions and `group`, on which their programs depend.
 
 
-def _pmean(x):
-    return jax.lax.pmean(x, replicas.AXIS)
+def _total(x, group):
+    return replicas.total(x)
 
 
-def _gathered(x, axis):
-    return jax.lax.all_gather(x, replicas.AXIS, axis=axis, tiled=True)
+def _mean(x, group):
+    return replicas.mean(x)
 
 
-def _stack(x):
-    return jax.lax.all_gather(x, replicas.AXIS)
+def _stack(x, group):
+    return replicas.stacked(x)
+
+
+def _gathered(x, axis, group):
+    return jnp.concatenate(list(replicas.stacked(x)), axis)
 
 
 class ValueContext(NamedTuple):
@@ -329,20 +349,22 @@ class Strategy:
                 return fn(*args, **kwargs)
         if reading.capturing.capture is None:
             return self._compiled(fn)(*args, **kwargs)
-        values: list[Array] = []
+        values: list[PerReplica] = []
         structures: list[Nest] = []
 
         def own(x: Any) -> Any:
             if isinstance(x, PerReplica):
-                values.append(raw(x._stacked))
+                values.append(x)
                 return _Hole(len(values) - 1)
             return x
 
         outline = nest.map_structure(own, (list(args), kwargs))
+        starts = sorted({0}.union(*[itertools.accumulate(int(s.shape[0]) for s in x._stacks) for x in values]))
+        groups = [*itertools.pairwise(starts)] or [(0, self.num_replicas_in_sync)]
 
-        def replica(row: Array, parts: Sequence[Array]) -> list[Array]:
+        def replica(group: int | None, row: Array, parts: Sequence[Array]) -> list[Array]:
             args, kwargs = nest.map_structure(lambda x: Tensor(parts[x.number]) if isinstance(x, _Hole) else x, outline)
-            with self._entered(crossing=False), replicas.setting(running=True), each_row(row):
+            with self._entered(crossing=False), replicas.setting(running=True, group=group), each_row(row):
                 result = active.continuing(active.active_recordings(), fn, *args, **kwargs)
             results: list[Array] = []
 
@@ -355,11 +377,19 @@ class Strategy:
             structures.append(nest.map_structure(hole, result))
             return results
 
-        rows = np.arange(self.num_replicas_in_sync, dtype=np.uint32)
-        results = jax.vmap(replica, axis_name=replicas.AXIS)(rows, values)
-        return nest.map_structure(
-            lambda x: PerReplica(Tensor(results[x.number])) if isinstance(x, _Hole) else x, structures[0]
-        )
+        def of_group(start: int, stop: int) -> Callable[..., list[Array]]:
+            rows = np.arange(start, stop, dtype=np.uint32)
+            group = functools.partial(replica, start if len(groups) > 1 else None)
+            return lambda *parts: jax.vmap(group, axis_name=replicas.AXIS)(rows, parts)
+
+        parts = [[raw(x._group(*group)) for x in values] for group in groups]
+        bodies = [of_group(*group) for group in groups]
+        if len(groups) == 1:
+            found = [bodies[0](*parts[0])]
+        else:
+            found = Threaded(*zip(bodies, parts, strict=True)).together(replicas.in_step, *parts)
+        joined = [_joined(stacks) for stacks in zip(*found, strict=True)]
+        return nest.map_structure(lambda x: joined[x.number] if isinstance(x, _Hole) else x, structures[0])
 
     experimental_run_v2 = run
 
@@ -406,13 +436,13 @@ class Strategy:
         made = [value_fn(ValueContext(i, count)) for i in range(count)]
         if self._mesh is None:
             return made[0]
-        return nest.map_structure(lambda *each: self._placed(np.stack([np.asarray(x) for x in each])), *made)
+        return nest.map_structure(lambda *each: self._placed(each), *made)
 
     def experimental_distribute_dataset(self, dataset: Any, options: Ignored = None) -> Any:
-        """`dataset`, the rows of each batch divided among the replicas.
+        """`dataset`, the rows of each batch divided among the replicas; if they cannot be equally, the last have fewer, or none.
 
         Raises:
-          ValueError: while it is iterated over, for a batch that cannot be divided equally.
+          ValueError: while it is iterated over, for a batch that has no rows, being a number.
         """
         if self._mesh is None:
             return dataset
@@ -426,27 +456,34 @@ class Strategy:
             return dataset
 
         def batches() -> Iterator[Nest]:
-            for each in zip(*[iter(dataset)] * count, strict=False):
-                yield nest.map_structure(lambda *parts: self._placed(np.stack([np.asarray(x) for x in parts])), *each)
+            iterator = iter(dataset)
+            while each := [*itertools.islice(iterator, count)]:
+                none = nest.map_structure(lambda x: np.asarray(x)[:0], each[0])
+                each += [none] * (count - len(each))
+                yield nest.map_structure(lambda *parts: self._placed(parts), *each)
 
-        return DistributedDataset(batches, lambda: int(dataset.cardinality()) // count)
+        return DistributedDataset(batches, lambda: -(-int(dataset.cardinality()) // count))
 
     experimental_distribute_datasets_from_function = distribute_datasets_from_function
 
     def _divided(self, x: TensorLike) -> PerReplica:
         array, count = np.asarray(x), self.num_replicas_in_sync
-        if not array.ndim or len(array) % count:
-            raise ValueError(
-                f"a batch of shape {array.shape} cannot be divided equally among {count} replicas: batch the dataset with "
-                "drop_remainder=True, and by a multiple of strategy.num_replicas_in_sync"
-            )
-        return self._placed(array.reshape(count, len(array) // count, *array.shape[1:]))
+        if not array.ndim:
+            raise ValueError(f"{array} cannot be divided among {count} replicas: it has no rows. Batch the dataset")
+        rows = -(-len(array) // count)
+        return self._placed([array[i * rows :][:rows] for i in range(count)])
 
-    def _placed(self, stacked: np.ndarray) -> PerReplica:
+    def _placed(self, each: Sequence[Any]) -> PerReplica:
+        """The replicas' values, each on its device; where they have different shapes all are on all devices."""
         assert self._mesh is not None
-        sharding = NamedSharding(self._mesh, PartitionSpec(replicas.AXIS))
-        stacked = np.asarray(convert_to_tensor(stacked))
-        return PerReplica(Tensor(jax.make_array_from_callback(stacked.shape, sharding, lambda part: stacked[part])))
+        groups = [[*group] for _, group in itertools.groupby([np.asarray(x) for x in each], lambda x: x.shape)]
+        spec = PartitionSpec(*[replicas.AXIS] if len(groups) == 1 else [])
+        stacks = [np.asarray(convert_to_tensor(np.stack(group))) for group in groups]
+        return PerReplica(*[Tensor(_on_devices(stack, NamedSharding(self._mesh, spec))) for stack in stacks])
+
+
+def _on_devices(stack: np.ndarray, sharding: NamedSharding) -> Array:
+    return jax.make_array_from_callback(stack.shape, sharding, lambda part: stack[part])
 
 
 class _Hole:
@@ -456,12 +493,22 @@ class _Hole:
         self.number = number
 
 
+def _joined(stacks: Sequence[Array]) -> PerReplica:
+    if len({(x.shape[1:], x.dtype) for x in stacks}) == 1 < len(stacks):
+        stacks = [jnp.concatenate(stacks)]
+    return PerReplica(*map(Tensor, stacks))
+
+
 def _merged(x: PerReplica, axis: Any) -> Tensor:
-    return op(_concatenated, x._stacked, axis=int(axis))
+    return op(_unstacked, *x._stacks, axis=int(axis))
 
 
-def _concatenated(stacked, axis):
-    return jnp.concatenate(list(stacked), axis=axis)
+def _unstacked(*stacks, axis):
+    return _concatenated(*[value for stack in stacks for value in stack], axis=axis)
+
+
+def _concatenated(*arrays, axis):
+    return jnp.concatenate(arrays, axis=axis)
 
 
 class MirroredStrategy(Strategy):

@@ -35,8 +35,7 @@ from ..values.staging import Staged, abstract, derivative_possible, init_scope, 
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, _creations, is_array_like
 from ..values.types import Array, Nest, VariableLike
-from . import autograph
-from .graphs import TapeNeeded, graph
+from . import autograph, graphs
 from .inputs import Elements
 from .signatures import (
     Argument,
@@ -156,11 +155,11 @@ class Function:
         """The function of a method: each instance has programs, and variables to create, of its own."""
         if instance is None:
             return self
-        known = self._methods.get(id(instance))
-        if known is not None and known[0]() is instance:
-            return known[1]
+        method = self._methods.get(id(instance))
+        if method is not None and method[0]() is instance:
+            return method[1]
         methods, key = self._methods, id(instance)
-        if known is not None:
+        if method is not None:
             methods.pop(key, None)
         try:
             reference: Callable[[], object] = weakref.ref(instance, lambda _: methods.pop(key, None))
@@ -197,15 +196,18 @@ class Function:
 
     def _run_as_python(self, args: Arguments, kwargs: Keywords, arrays: Sequence[Array | TensorSpec]) -> Nest:
         outputs: list[Array] = []
-        given = iter(arrays)
-        rebuilt = [rebuild(x, given) for x in args]
+        left = iter(arrays)
+        rebuilt = [rebuild(x, left) for x in args]
+
+        def body() -> Nest:
+            named = {name: rebuild(x, left) for name, x in kwargs.items()}
+            return reading.run(True, self._unmodified, self._target(), rebuilt, named)
+
         try:
-            with graph(True) if self._recorded else contextlib.nullcontext():
-                named = {name: rebuild(x, given) for name, x in kwargs.items()}
-                found = reading.run(True, self._unmodified, self._target(), rebuilt, named)
+            returned = graphs.run(True, body) if self._recorded else body()
         except StopIteration as end:
             raise OutOfRangeError("End of sequence") from end
-        return flatten_result(found, outputs)(iter(outputs))
+        return flatten_result(returned, outputs)(iter(outputs))
 
     def _target(self) -> Callable:
         return self.python_function.bound() if isinstance(self.python_function, _Method) else self.python_function
@@ -223,17 +225,17 @@ class Function:
         Raises:
           ValueError: it has changed one.
         """
-        given = dict(zip(self._binding.names(len(args)), args, strict=True)) | kwargs
-        leaves = nest.flatten(given)  # kept, so that no other object gets the identity of one
-        before = {name: _held(x) for name, x in given.items()}
-        found = run(*args, **kwargs)
+        arguments = dict(zip(self._binding.names(len(args)), args, strict=True)) | kwargs
+        leaves = nest.flatten(arguments)  # kept, so that no other object gets the identity of one
+        before = {name: _held(x) for name, x in arguments.items()}
+        returned = run(*args, **kwargs)
         del leaves
-        if changed := [name for name, x in given.items() if _held(x) != before[name]]:
+        if changed := [name for name, x in arguments.items() if _held(x) != before[name]]:
             raise ValueError(
                 f"{self.name}() should not modify its Python input arguments: {', '.join(changed)}. It has copies of its lists "
                 "and dicts, so what it does to them is lost; modify a copy, and return it"
             )
-        return found
+        return returned
 
     def _key(self, args: Arguments, kwargs: Keywords) -> tuple[Hashable, list[Array | TensorSpec]]:
         """The key of a call, and its tensors."""
@@ -246,8 +248,8 @@ class Function:
 
     def _trace(self, key: Hashable, args: Arguments, kwargs: Keywords, arrays: Sequence[Array | TensorSpec]) -> Program:
         with tracing:
-            if (known := self._programs.get(key)) is not None:  # traced by another thread meanwhile
-                return known
+            if (traced := self._programs.get(key)) is not None:  # traced by another thread meanwhile
+                return traced
             program = self._new_program(args, kwargs, arrays, [_abstract(x) for x in arrays])
             if program.staged.portable:
                 self._programs = {k: p for k, p in self._programs.items() if alive(k)}
@@ -338,9 +340,9 @@ class Function:
 
 def _of_object(function: Function, instance: object) -> Function:
     """The function of a method, which keeps its object: a copy has nothing else that does."""
-    found = function.__get__(instance)
-    vars(found)["_instance"] = instance
-    return found
+    method = function.__get__(instance)
+    vars(method)["_instance"] = instance
+    return method
 
 
 class _Method:
@@ -379,19 +381,20 @@ class Program:
         arrays: Sequence[Array] = (),
     ):
         def body(*tracers: Array) -> list[Array]:
-            given = iter(tracers)
-            rebuilt = [rebuild(x, given) for x in args]
-            named = {name: rebuild(x, given) for name, x in kwargs.items()}
+            left = iter(tracers)
+            rebuilt = [rebuild(x, left) for x in args]
+            named = {name: rebuild(x, left) for name, x in kwargs.items()}
             outputs: list[Array] = []
             # Scopes around the call, which may be another each time, do not count.
-            with name_scope(""), graph(function._recorded):
-                self.pack = flatten_result(function._run(rebuilt, named), outputs)
+            with name_scope(""):
+                result = graphs.run(function._recorded, lambda: function._run(rebuilt, named))
+                self.pack = flatten_result(result, outputs)
             return outputs
 
         try:
             try:
                 self.staged = Staged(body, inputs, function.name, arrays)
-            except TapeNeeded:
+            except graphs.TapeNeeded:
                 function._recorded = True
                 self.staged = Staged(body, inputs, function.name, arrays)
         except jax.errors.ConcretizationTypeError as error:
@@ -536,14 +539,14 @@ class Binding:
 
     def names(self, count: int) -> list[str]:
         """Names for `count` arguments by position."""
-        known = () if self.signature is None else self.signature.parameters.values()
-        names = [p.name for p in known if p.kind in _POSITIONAL]
+        parameters = () if self.signature is None else self.signature.parameters.values()
+        names = [p.name for p in parameters if p.kind in _POSITIONAL]
         return names[:count] + [f"arg{i}" for i in range(len(names), count)]
 
     def in_words(self, program: Program) -> str:
         """What `program` takes and returns, as TensorFlow writes it."""
-        given = zip(self.names(len(program.args)), program.args, strict=True)
-        lines = [f"  {name} (POSITIONAL_OR_KEYWORD): {in_words(x)}" for name, x in given]
+        pairs = zip(self.names(len(program.args)), program.args, strict=True)
+        lines = [f"  {name} (POSITIONAL_OR_KEYWORD): {in_words(x)}" for name, x in pairs]
         lines += [f"  {name} (KEYWORD_ONLY): {in_words(x)}" for name, x in program.kwargs.items()]
         captures = [f"  {v.name}: {TensorSpec.from_tensor(v)}" for v in program.variables]
         return "\n".join(
@@ -623,9 +626,9 @@ class ConcreteFunction:
 
     def _complete(self, args: tuple, kwargs: Keywords) -> tuple[tuple, Keywords]:
         try:
-            given = self._signature.bind(*args, **kwargs).arguments
-            named = {name: _given(name, spec, given) for name, spec in self._kwargs.items()}
-            return tuple(_given(n, spec, given) for n, spec in zip(self._names, self._args, strict=True)), named
+            arguments = self._signature.bind(*args, **kwargs).arguments
+            named = {name: _given(name, spec, arguments) for name, spec in self._kwargs.items()}
+            return tuple(_given(n, spec, arguments) for n, spec in zip(self._names, self._args, strict=True)), named
         except TypeError as error:
             raise _unfit(error, args, kwargs, self.structured_input_signature) from error
 
@@ -675,10 +678,10 @@ class ConcreteFunction:
         return f"ConcreteFunction {self.function_type}"
 
 
-def _given(name: str, spec: Argument, given: Keywords) -> Argument:
+def _given(name: str, spec: Argument, arguments: Keywords) -> Argument:
     """The argument of that name; what holds no tensor may be left out."""
-    if name in given:
-        return cast(given[name], spec)
+    if name in arguments:
+        return cast(arguments[name], spec)
     arrays: list[Array | TensorSpec] = []
     describe(spec, arrays)
     if arrays:

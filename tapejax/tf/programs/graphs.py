@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from ...tape.gradient_tape import GradientTape, UnconnectedGradients
 from ...tape.structures import sources_of
@@ -22,24 +22,22 @@ class TapeNeeded(BaseException):
 
 
 class _Traced(threading.local):
-    """The functions that this thread is tracing, innermost last: the tape of each, or None."""
-
-    def __init__(self) -> None:
-        self.tapes: list[GradientTape | None] = []
+    # The functions that this thread is tracing, innermost last: the tape of each, or None.
+    tapes: tuple[GradientTape | None, ...] = ()
 
 
 _traced = _Traced()
 
 
-@contextlib.contextmanager
-def graph(recorded: bool) -> Iterator[None]:
-    """The body of a function that is being traced, under a tape if it is `recorded`."""
-    with GradientTape(persistent=True) if recorded else contextlib.nullcontext() as tape:
-        _traced.tapes.append(tape)
-        try:
-            yield
-        finally:
-            _traced.tapes.pop()
+def run(recorded: bool, body: Callable[[], Nest]) -> Nest:
+    """``body()``, the body of a function that is being traced, under a tape if it is `recorded`."""
+    before = _traced.tapes
+    try:
+        with GradientTape(persistent=True) if recorded else contextlib.nullcontext() as tape:
+            _traced.tapes = (*before, tape)
+            return body()
+    finally:
+        _traced.tapes = before
 
 
 def gradients(
@@ -78,8 +76,8 @@ def gradients(
     """
     targets, sources = _tensors(ys), _tensors(xs)
     tape = _tape(sources, _tensors(stop_gradients))
-    given = [None] * len(targets) if grad_ys is None else _listed(grad_ys)
-    starts = [ones_like(y) if g is None else _tensors([g])[0] for y, g in zip(targets, given, strict=True)]
+    cotangents = [None] * len(targets) if grad_ys is None else _listed(grad_ys)
+    starts = [ones_like(y) if g is None else _tensors([g])[0] for y, g in zip(targets, cotangents, strict=True)]
     return tape.gradient(targets, sources, starts, unconnected_gradients)
 
 

@@ -68,12 +68,12 @@ def returned(leaf: Callable, result: Any) -> Element:
 def own_array(value: TensorLike) -> np.ndarray:
     """A read-only NumPy copy of `value`, in the dtype that its tensor would have."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        found = np.array(value, requested(value.dtype))
+        array = np.array(value, requested(value.dtype))
     else:
         with active.outside():
-            found = host(raw(value), "what a tf.data.Dataset is made of")
-    found.flags.writeable = False
-    return found
+            array = host(raw(value), "what a tf.data.Dataset is made of")
+    array.flags.writeable = False
+    return array
 
 
 # Arrays may share memory with their source, which is read-only.
@@ -85,8 +85,8 @@ def tensors(element: Element) -> Element:
     leaves = nest.flatten(element)
     if not all(map(_is_numeric, leaves)):  # windows are datasets, and there are texts
         return nest.map_structure(lambda x: Tensor(_place(x)[0]) if _is_numeric(x) else shown(x), element)
-    found = map(Tensor, _place(*leaves))
-    return tuple(found) if _is_flat(element, leaves) else nest.packed(element, found)
+    placed = map(Tensor, _place(*leaves))
+    return tuple(placed) if _is_flat(element, leaves) else nest.packed(element, placed)
 
 
 def _is_numeric(x: Any) -> bool:
@@ -208,9 +208,9 @@ class _Going(grain.DatasetIterator):
             self._steps = iter(self._make())
             for _ in itertools.islice(self._steps, self._count):
                 pass
-        found = next(self._steps)
+        element = next(self._steps)
         self._count += 1
-        return got(found)
+        return got(element)
 
     def get_state(self) -> dict[str, int]:
         return {"count": self._count}
@@ -250,11 +250,11 @@ def outcomes(coming: Iterator[Any]) -> Iterator[Any]:
     return map(functools.partial(attempt, next), again) if isinstance(coming, grain.DatasetIterator) else coming
 
 
-def got(found: Element | Exception) -> Element:
+def got(element: Element | Exception) -> Element:
     """An element, unless it is an error."""
-    if isinstance(found, Exception):
-        raise found
-    return found
+    if isinstance(element, Exception):
+        raise element
+    return element
 
 
 # ---- rows of arrays in memory ---------------------------------------------------------------------------------------
@@ -322,8 +322,8 @@ def batches(order: Iterator[int], size: int, drop: bool = False) -> Iterator[np.
     >>> [x.tolist() for x in batches(iter(range(5)), 2)]
     [[0, 1], [2, 3], [4]]
     """
-    while len(found := np.fromiter(itertools.islice(order, size), np.int64)) > (size - 1 if drop else 0):
-        yield found
+    while len(batch := np.fromiter(itertools.islice(order, size), np.int64)) > (size - 1 if drop else 0):
+        yield batch
 
 
 def shuffled(coming: Iterable[Element], size: int, generator: np.random.Generator) -> Iterator[Element]:
@@ -350,15 +350,15 @@ def interleaved(datasets: Iterator[Iterator[Element]], cycle: int, block: int) -
     turn, ended = 0, False
     while not ended or any(slots):
         if slots[turn] is None and not ended:
-            if isinstance(found := attempt(next, datasets, None), Exception):
-                yield found
+            if isinstance(dataset := attempt(next, datasets, None), Exception):
+                yield dataset
                 continue
-            slots[turn], ended = found, found is None
-        given = 0
+            slots[turn], ended = dataset, dataset is None
+        count = 0
         for element in itertools.islice(slots[turn] or (), block):
-            given += 1
+            count += 1
             yield element
-        if given < block:
+        if count < block:
             slots[turn] = None
         turn = (turn + 1) % cycle
 
@@ -370,8 +370,8 @@ def sampled(
     left = chances.copy()
     while left.sum() > 0:
         i = generator.choice(len(left), p=left / left.sum())
-        yield from (found := list(itertools.islice(sides[i], 1)))
-        if not found:
+        yield from (element := list(itertools.islice(sides[i], 1)))
+        if not element:
             left[i] = 0
             if stop:
                 return

@@ -180,8 +180,8 @@ class _Saver:
 
     def _node(self, value: Trackable, path: str) -> int | None:
         """The number of the node that stands for `value`; None where there is nothing to save."""
-        if (known := self._ids.get(id(value))) is not None:
-            return known
+        if (saved := self._ids.get(id(value))) is not None:
+            return saved
         if is_variable(value):
             return self._variable(value)
         if isinstance(value, (Function, ConcreteFunction, LoadedFunction)):
@@ -246,22 +246,22 @@ class _Saver:
         Raises:
           TypeError: there is an object among the arguments.
         """
-        found: list[Json] = []
+        programs: list[Json] = []
         failures: list[Exception] = []
         for positional, named in of_known_ranks((tuple(args), kwargs)):
             signature = {"args": _encode(list(positional)), "kwargs": _encode(named)}
             try:
-                found.append(self._program(function, positional, named) | signature)
+                programs.append(self._program(function, positional, named) | signature)
             except AssertionError:
                 raise
             except Exception as error:  # of this rank there is no program
                 failures.append(error)
-        if not found:
+        if not programs:
             raise ValueError(
                 f"{path} cannot be exported with the signature {in_words(tuple(args))}: {failures[0]} (Printing from a compiled "
                 "program and calls back into Python cannot be saved.)"
             ) from failures[0]
-        return found
+        return programs
 
     def _program(self, function: Function, args: Arguments, kwargs: Keywords) -> Json:
         key, specs = function._key(args, kwargs)
@@ -364,8 +364,8 @@ def _methods(value: Trackable) -> Iterator[tuple[str, Any]]:
 
 def _signatures(obj: Trackable, signatures: Any) -> dict[str, ConcreteFunction]:
     if signatures is None:
-        found = [x for _, x in _attributes(obj) if isinstance(x, Function) and x.input_signature is not None]
-        concrete = found[0].get_concrete_function() if len(found) == 1 else None
+        functions = [x for _, x in _attributes(obj) if isinstance(x, Function) and x.input_signature is not None]
+        concrete = functions[0].get_concrete_function() if len(functions) == 1 else None
         try:
             if concrete is None or any(spec.shape.rank is None for spec in concrete.inputs):
                 return {}
@@ -412,8 +412,8 @@ def _as_signature(key: str, concrete: ConcreteFunction) -> Function:
     wanted = concrete.structured_input_signature
 
     def signature(*tensors: TensorLike) -> dict[str, Any]:
-        given = iter(tensors)
-        args, kwargs = nest.map_structure(lambda x: next(given) if isinstance(x, TensorSpec) else x, wanted)
+        left = iter(tensors)
+        args, kwargs = nest.map_structure(lambda x: next(left) if isinstance(x, TensorSpec) else x, wanted)
         return _named_results(concrete(*args, **kwargs))
 
     signature.__name__ = f"signature_{re.sub(r'[^A-Za-z0-9_]', '_', key)}"
@@ -594,15 +594,15 @@ class LoadedFunction:
         """
         if not self._programs:
             raise ValueError(f"Found zero restored functions for caller function: {self.name} was saved untraced.")
-        given = self._binding.bind(args, kwargs)
+        arguments = self._binding.bind(args, kwargs)
         for program in self._programs:
-            arrays = program.match(*given)
+            arrays = program.match(*arguments)
             if arrays is not None:
                 return program(arrays)
         options = "\n".join(f"  {in_words(program.args)} {in_words(program.kwargs)}" for program in self._programs)
         raise (TypeError if self._one_signature else ValueError)(
             f"Could not find matching concrete function to call loaded from the SavedModel: {self.name} was called with "
-            f"{given[0]} and {given[1]}. Expected one of:\n{options}"
+            f"{arguments[0]} and {arguments[1]}. Expected one of:\n{options}"
         )
 
     @property
@@ -648,10 +648,10 @@ class _LoadedProgram:
     def structured_outputs(self) -> Spec:
         results = self._compiled.results
         specs = [TensorSpec([d if isinstance(d, int) else None for d in x.shape], x.dtype) for x in results]
-        found = nest.map_structure(lambda x: x._array if isinstance(x, Tensor) else x, _decode(self._results, specs))
-        if isinstance(found, dict):  # a signature's results have names
-            return {k: TensorSpec.from_spec(x, k) if isinstance(x, TensorSpec) else x for k, x in found.items()}
-        return found
+        outputs = nest.map_structure(lambda x: x._array if isinstance(x, Tensor) else x, _decode(self._results, specs))
+        if isinstance(outputs, dict):  # a signature's results have names
+            return {k: TensorSpec.from_spec(x, k) if isinstance(x, TensorSpec) else x for k, x in outputs.items()}
+        return outputs
 
 
 class _LoadedCompiled(Compiled):
@@ -742,9 +742,9 @@ def _shape(shape: TensorShape) -> list[int | None] | None:
 
 def _tensors(structure: Nest) -> list[Array]:
     """The tensors in a structure, or their specs."""
-    found: list[Array] = []
-    describe(structure, found)
-    return found
+    arrays: list[Array] = []
+    describe(structure, arrays)
+    return arrays
 
 
 def _parameters(signature: inspect.Signature | None) -> list[list] | None:
@@ -782,8 +782,8 @@ def _npz(arrays: dict[str, Array]) -> bytes:
 
 
 def _arrays(data: bytes, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
-    with np.load(io.BytesIO(data), allow_pickle=False) as found:
-        arrays = {name: found[name] for name in dtypes}
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in dtypes}
     return {name: x if x.dtype.name == dtypes[name] else x.view(jnp.dtype(dtypes[name])) for name, x in arrays.items()}
 
 

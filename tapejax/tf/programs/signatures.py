@@ -272,9 +272,9 @@ def cast(value: Argument, spec: Spec) -> Argument:
         return nest._like(value, {key: cast(value[key], spec[key]) for key in value})
     if nest.is_nested(spec):
         specs = nest._children(spec)
-        if not nest._same_type(spec, value) or len(given := nest._children(value)) != len(specs):
+        if not nest._same_type(spec, value) or len(children := nest._children(value)) != len(specs):
             raise TypeError(f"a {type(spec).__name__} of {len(specs)} was expected, got {value!r}")
-        return nest.maker(value)([cast(x, s) for x, s in zip(given, specs, strict=True)])
+        return nest.maker(value)([cast(x, s) for x, s in zip(children, specs, strict=True)])
     if not isinstance(spec, TensorSpec):
         if describe(value, []) != describe(spec, []):
             raise TypeError(f"the value {spec!r} was expected, got {value!r}")
@@ -301,9 +301,9 @@ def of_known_ranks(structure: Spec) -> Iterator[Spec]:
     unknown = sum(map(_unranked, nest.flatten(structure)))
     many = itertools.product(RANKS, repeat=unknown)
     for ranks in many if unknown <= 2 else ((rank,) * unknown for rank in RANKS):
-        given = iter(ranks)
+        left = iter(ranks)
 
-        def ranked(x: Argument, given: Iterator[int] = given) -> Argument:
+        def ranked(x: Argument, given: Iterator[int] = left) -> Argument:
             return TensorSpec([None] * next(given), x.dtype, x.name) if _unranked(x) else x
 
         yield nest.map_structure(ranked, structure)
@@ -328,15 +328,15 @@ def _groupings(places: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
     if len(places) > OPEN_SIZES:
         batch = [0 if axis == 0 else 1 + i for i, (_, axis) in enumerate(places)]
         return [tuple(range(len(places))), tuple(batch), (0,) * len(places)]
-    found: list[tuple[int, ...]] = [()]
+    groupings: list[tuple[int, ...]] = [()]
     for _ in places:
-        found = [(*groups, n) for groups in found for n in range(max(groups, default=-1) + 2)]
+        groupings = [(*groups, n) for groups in groupings for n in range(max(groups, default=-1) + 2)]
 
     def order(groups: tuple[int, ...]) -> tuple[int, bool]:
         batch = {n for n, (_, axis) in zip(groups, places, strict=True) if axis == 0}
         return -len(set(groups)), len(batch) > 1  # few equal ones first, and among these the first axes
 
-    return sorted(found, key=order)
+    return sorted(groupings, key=order)
 
 
 def _symbolic(specs: Sequence[TensorSpec], groups: dict[tuple[int, int], int]) -> list[jax.ShapeDtypeStruct]:

@@ -80,14 +80,14 @@ def _condition(x: Test, statement: str) -> Any:
     """A condition as Python may look at it, or as a traced scalar."""
     if not is_array_like(x):
         return x
-    found = raw(x)
-    if found.dtype != bool or found.size != 1:
+    array = raw(x)
+    if array.dtype != bool or array.size != 1:
         raise _error(
             ValueError,
             f"condition of {statement} expected to be `tf.bool` scalar, got {x!r}; to use as boolean Tensor, use `tf.cast`; "
             "to check for None, use `is not None`",
         )
-    return found.reshape(()) if isinstance(found, Tracer) else bool(np.asarray(found).reshape(()))
+    return array.reshape(()) if isinstance(array, Tracer) else bool(np.asarray(array).reshape(()))
 
 
 # ---- Expressions ------------------------------------------------------------------------------------------------------
@@ -106,9 +106,9 @@ _negation = _Negation()
 def not_(a: Test) -> Any:
     if not is_traced(a):
         return not a
-    found = math.logical_not(Tensor(_condition(a, "`not`")))
-    _negation.result, _negation.operand = found._array, raw(a)
-    return found
+    negated = math.logical_not(Tensor(_condition(a, "`not`")))
+    _negation.result, _negation.operand = negated._array, raw(a)
+    return negated
 
 
 def and_(a: Callable, b: Callable) -> Any:
@@ -210,10 +210,10 @@ class _Held:
     start: int
 
     def of(self, arrays: Sequence[Array]) -> Leaf:
-        given = arrays[self.start : self.start + len(self.arrays)]
+        own = arrays[self.start : self.start + len(self.arrays)]
         if isinstance(self.example, TensorArray):
-            return self.example.holding(iter(given))
-        return given[0] if isinstance(self.example, jax.Array) else Tensor(given[0])
+            return self.example.holding(iter(own))
+        return own[0] if isinstance(self.example, jax.Array) else Tensor(own[0])
 
 
 def _hold(state: Sequence[Local], arrays: list[Array]) -> list[Local]:
@@ -221,13 +221,13 @@ def _hold(state: Sequence[Local], arrays: list[Array]) -> list[Local]:
 
     def leaf(x: Leaf) -> Leaf:
         if isinstance(x, TensorArray):
-            found = x.arrays()
+            held = x.arrays()
         elif isinstance(x, (bool, int, float, complex, np.generic, np.ndarray)) or is_array_like(x):
-            found = [raw(x)]
+            held = [raw(x)]
         else:
             return x
-        arrays.extend(found)
-        return _Held(x, found, len(arrays) - len(found))
+        arrays.extend(held)
+        return _Held(x, held, len(arrays) - len(held))
 
     return [nest.map_structure(leaf, value) for value in state]
 
@@ -513,8 +513,8 @@ class _Loop:
     def _holds(self, *arrays: Array) -> list[Array]:
         assert self.test is not None
         self.set_state(_filled(self.held, arrays))
-        found = _condition(self.test(), "while loop")
-        return [found if isinstance(found, Tracer) else jnp.asarray(found)]
+        holds = _condition(self.test(), "while loop")
+        return [holds if isinstance(holds, Tracer) else jnp.asarray(holds)]
 
     def _advance(self, *arrays: Array) -> list[Array]:
         after = self._after(*arrays)
@@ -536,9 +536,9 @@ class _Loop:
         ends: list[list[Local]] = []
 
         def look(*arrays: Array) -> list[Array]:
-            found: list[Array] = []
-            ends.append(_hold(self._after(*arrays), found))
-            return found
+            arrays_after: list[Array] = []
+            ends.append(_hold(self._after(*arrays), arrays_after))
+            return arrays_after
 
         try:
             Threaded((look, [*row, *start]))

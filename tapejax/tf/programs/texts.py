@@ -69,12 +69,12 @@ def rows_of(value: object) -> np.ndarray | Text | None:
     texts = np.asarray(value, object)
     if not texts.size or not all(isinstance(x, (str, bytes)) for x in texts.flat):
         return None
-    found = np.frompyfunc(lambda x: Text(x.decode(errors="surrogateescape") if isinstance(x, bytes) else x), 1, 1)(
+    decoded = np.frompyfunc(lambda x: Text(x.decode(errors="surrogateescape") if isinstance(x, bytes) else x), 1, 1)(
         texts
     )
-    return found if isinstance(found, Text) else np.asarray(found, object)
+    return decoded if isinstance(decoded, Text) else np.asarray(decoded, object)
 
 
-def shown(found: Any) -> Any:
+def shown(value: Any) -> Any:
     """What the user is given: a batch for an array of texts."""
-    return Texts(found) if isinstance(found, np.ndarray) and found.dtype == object else found
+    return Texts(value) if isinstance(value, np.ndarray) and value.dtype == object else value

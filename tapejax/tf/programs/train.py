@@ -146,12 +146,12 @@ def _of_keras(value: Trackable) -> list[tuple[str, Any]] | None:
         "layers_": value.layers if isinstance(value, keras.Model) else value._layers,
         "metrics_": value._metrics,
     }
-    found = [pair for name, items in lists.items() for pair in _numbered(name, items)]
+    pairs = [pair for name, items in lists.items() for pair in _numbered(name, items)]
     if (optimizer := getattr(value, "optimizer", None)) is not None:
-        found.append(("optimizer", optimizer))
-    found += [(name, x) for name, x in vars(value).items() if isinstance(x, (keras.Layer, Module)) and name[0] != "_"]
+        pairs.append(("optimizer", optimizer))
+    pairs += [(name, x) for name, x in vars(value).items() if isinstance(x, (keras.Layer, Module)) and name[0] != "_"]
     # A layer of Keras has its weights as ``_kernel``, and a property ``kernel``.
-    return found + [(name.lstrip("_"), x) for name, x in vars(value).items() if is_variable(x)]
+    return pairs + [(name.lstrip("_"), x) for name, x in vars(value).items() if is_variable(x)]
 
 
 def _numbered(name: str, items: Iterable) -> list[tuple[str, Any]]:
@@ -187,11 +187,11 @@ def _array(variable: VariableLike) -> Array:
 
 def _graph(root: Trackable) -> tuple[list[Json], dict[str, Array]]:
     """The objects below `root` as data, each named by the shortest way to it; and the arrays of the variables."""
-    found = list(_walk(root))
-    numbers = {id(value): number for number, (value, _, _) in enumerate(found)}
+    objects = list(_walk(root))
+    numbers = {id(value): number for number, (value, _, _) in enumerate(objects)}
     nodes: list[Json] = []
     arrays: dict[str, Array] = {}
-    for value, path, children in found:
+    for value, path, children in objects:
         node: Json = {"children": {name: numbers[id(child)] for name, child in children.items()}}
         if is_variable(value):
             array = _array(value)
@@ -308,10 +308,10 @@ _reading = threading.Lock()
 
 @contextlib.contextmanager
 def _patient_loops() -> Iterator[None]:
-    """While it lasts, what comes to a new event loop after its end is left out, without a word.
+    """While it lasts, what comes to a new event loop after its end is left out, and errors that nobody asks for are not logged.
 
-    Orbax reads arrays at the same time. When one cannot be read it closes its loop, and TensorStore's threads would print an
-    error for each of the others.
+    Orbax reads arrays at the same time. When one cannot be read it raises that one's error and closes its loop; asyncio and
+    TensorStore's threads would print one for each of the others.
     """
 
     def patient_loop() -> asyncio.AbstractEventLoop:
@@ -326,6 +326,7 @@ def _patient_loops() -> Iterator[None]:
                     raise
 
         loop.call_soon_threadsafe = call_if_open
+        loop.set_exception_handler(lambda *_: None)
         return loop
 
     with _reading:
@@ -356,7 +357,7 @@ class _Restoration:
           ValueError, InvalidArgumentError: a variable has another shape or dtype than the one that was saved; nothing has
             been assigned then.
         """
-        queue, seen, given = [(value, number)], {id(value)}, []
+        queue, seen, matched = [(value, number)], {id(value)}, []
         for value, number in queue:  # which grows on the way
             node, content = self._nodes[number], None
             if id(value) not in self._known:
@@ -365,18 +366,18 @@ class _Restoration:
                     continue
                 if is_variable(value) and "variable" in node:
                     content = self._fitting(value, node["variable"])
-            given.append((value, number, content))
+            matched.append((value, number, content))
             for name, child in _children(value):
                 if name in node["children"] and id(child) not in seen:
                     seen.add(id(child))
                     queue.append((child, node["children"][name]))
-        for value, number, content in given:
+        for value, number, content in matched:
             if content is not None:
                 _give(value, content)
             elif id(value) not in self._known and "state" in self._nodes[number] and _is_iterator(value):
                 value.set_state(self._nodes[number]["state"])
             self._known.setdefault(id(value), (value, number))
-        for value, number, _ in given:
+        for value, number, _ in matched:
             self._await(value, number)
 
     def _fitting(self, variable: VariableLike, saved: Json) -> np.ndarray:
@@ -396,8 +397,8 @@ class _Restoration:
             raise InvalidArgumentError(
                 f"{saved['key']} in {self._prefix} has dtype {dtype}, which does not equal dtype {wanted} of variable {name}."
             )
-        found = self._arrays[saved["array"]] if "array" in saved else np.zeros(saved["shape"], dtype)
-        return found.astype(wanted, copy=False)
+        content = self._arrays[saved["array"]] if "array" in saved else np.zeros(saved["shape"], dtype)
+        return content.astype(wanted, copy=False)
 
     # ---- what comes later ----
 
@@ -442,8 +443,8 @@ class _Restoration:
         """The program's variables that have no value in the checkpoint."""
         if (checkpoint := self._checkpoint()) is None:
             return []
-        known = {*self._known, id(checkpoint._save_counter)}
-        return [path[:-1] for value, path, _ in _walk(checkpoint) if is_variable(value) and id(value) not in known]
+        matched = {*self._known, id(checkpoint._save_counter)}
+        return [path[:-1] for value, path, _ in _walk(checkpoint) if is_variable(value) and id(value) not in matched]
 
     def trivial(self) -> bool:
         """Whether nothing but the checkpoint itself has found its place."""
@@ -490,9 +491,9 @@ def _after(method: str, value: Trackable, restoration: _Restoration, number: int
             object.__setattr__(value, method, run)
         else:
             object.__delattr__(value, method)
-        found = run(*args, **kwargs)
+        returned = run(*args, **kwargs)
         restoration.match(value, number)
-        return found
+        return returned
 
     run_and_restore._restoration = restoration  # type: ignore[attr-defined]
     object.__setattr__(value, method, run_and_restore)
@@ -518,11 +519,11 @@ class CheckpointLoadStatus:
         """Raises AssertionError if nothing was restored."""
         return self._none("Nothing except the root object matched a checkpointed value.", _Restoration.trivial)
 
-    def _none(self, text: str, found: Callable[[_Restoration], Any]) -> CheckpointLoadStatus:
+    def _none(self, text: str, missing: Callable[[_Restoration], Any]) -> CheckpointLoadStatus:
         if self._restoration is None:
             raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
         self._restoration.retry()
-        if names := found(self._restoration):
+        if names := missing(self._restoration):
             raise AssertionError(f"{text}{_listed(names) if isinstance(names, list) else ''}")
         return self
 
@@ -865,10 +866,10 @@ class CheckpointReader:
 def _one(ckpt_dir_or_file: str | os.PathLike) -> str:
     path = os.fspath(ckpt_dir_or_file)
     if os.path.isdir(path) and not _is_checkpoint(path):
-        found = latest_checkpoint(path)
-        if found is None:
+        latest = latest_checkpoint(path)
+        if latest is None:
             raise ValueError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}")
-        return found
+        return latest
     return path
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from ...jaxprs import dependence
-from ...jaxprs.dependence import Links, carries_tangent, has_inexact_dtype
+from ...jaxprs.dependence import Links, has_tangent
 from ...jaxprs.types import Positions, Value, Values
 from ...tape.operation import Op, kinds
 from ...tape.recording import Entry
@@ -26,8 +26,7 @@ class ZeroGradientOp(Op):
         return connected(super().traced(inputs), inputs)
 
     def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
-        inexact = [i for i, x in enumerate(entry.inputs) if has_inexact_dtype(x)]
-        return Links(dependence.everything(inexact, [*map(has_inexact_dtype, entry.outputs)]), False)
+        return Links(dependence.everything(entry.inputs, entry.outputs), False)
 
 
 def zero_gradient(fn: Callable) -> Callable:
@@ -41,7 +40,7 @@ def connected(outputs: Any, inputs: Iterable[Value]) -> Any:
 
     def from_inputs(y: Value) -> Value:
         for x in inputs:
-            if carries_tangent(x) and carries_tangent(y):
+            if has_tangent(x) and has_tangent(y):
                 unused = x if np.shape(x) == y.shape else jnp.sum(jnp.ravel(x)[:1])
                 unused = unused if jnp.iscomplexobj(y) else jnp.real(unused)
                 y = jnp.where(False, lax.convert_element_type(unused, y.dtype), y)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from ...jaxprs.cache import Cache
 
 _PLAIN = (int, float, complex, np.generic, np.ndarray)
 _registered: list[tuple[int, type | tuple[type, ...], Callable]] = []
@@ -47,16 +48,18 @@ def register_tensor_conversion_function(
         raise TypeError(f"conversion_func must be callable, got {conversion_func!r}")
     _registered.append((priority, kinds, conversion_func))
     _registered.sort(key=lambda entry: entry[0])
-    _functions_for.cache_clear()
+    _functions.clear()
 
 
 def functions_for(value: object) -> tuple[Callable, ...]:
     """The functions that may convert `value`, in the order in which they are asked."""
     kind: Any = type(value)
-    return _functions_for(kind)
+    return _functions.get(kind, _functions_for, kind)
 
 
-@functools.lru_cache(1024)
+_functions: Cache[tuple[Callable, ...]] = Cache(1024)
+
+
 def _functions_for(kind: Any) -> tuple[Callable, ...]:
     own = (_by_protocol,) if hasattr(kind, "__tf_tensor__") else ()
     return own + tuple(function for _, kinds, function in _registered if issubclass(kind, kinds))

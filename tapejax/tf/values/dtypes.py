@@ -186,17 +186,17 @@ def requested(dtype: object) -> np.dtype:
     """
     global _warned
     asked = as_dtype(dtype).dtype
-    given = narrowed(asked)
-    if given != asked and not _warned:
+    kept = narrowed(asked)
+    if kept != asked and not _warned:
         warnings.warn(
-            f"{asked} becomes {given}: JAX keeps 64-bit types only when jax_enable_x64 is on. Set "
+            f"{asked} becomes {kept}: JAX keeps 64-bit types only when jax_enable_x64 is on. Set "
             "jax.config.update('jax_enable_x64', True) at the start of the program to keep 64 bits, or give 32-bit "
             "data. This is said once per process.",
             NarrowingWarning,
             stacklevel=levels_to_user(),
         )
         _warned = True  # only after the warning went through: where warnings are errors, each such place is one
-    return given
+    return kept
 
 
 class TensorShape(tuple):

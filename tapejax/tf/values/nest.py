@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...jaxprs.cache import memoised
 from .dtypes import TensorShape
 from .tensor import Tensor, Variable
 from .types import Nest
@@ -40,12 +40,12 @@ def is_nested(seq: object) -> bool:
     return _is_nested_type(kind)
 
 
-@functools.lru_cache(1024)  # Python's abstract classes take a microsecond to answer
+@memoised(1024)  # Python's abstract classes take a microsecond to answer
 def _is_nested_type(kind: Any) -> bool:
     return (issubclass(kind, _NESTS) and not issubclass(kind, _LEAVES)) or is_own_kind(kind)
 
 
-@functools.lru_cache(1024)
+@memoised(1024)
 def is_own_kind(kind: Any) -> bool:
     """Whether a class says how its objects are taken apart: one of attrs's, or a dataclass that does it itself."""
     itself = dataclasses.is_dataclass(kind) and hasattr(kind, "__tf_flatten__") and hasattr(kind, "__tf_unflatten__")
@@ -241,9 +241,9 @@ def _difference(
     else:
         keys = range(counts[0])
     for key, x, y in zip(keys, _children(a), _children(b), strict=True):
-        found = _difference(x, y, check_types, f"{where}[{key!r}]", nested)
-        if found is not None:
-            return found
+        inside = _difference(x, y, check_types, f"{where}[{key!r}]", nested)
+        if inside is not None:
+            return inside
     return None
 
 

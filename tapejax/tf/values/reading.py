@@ -57,10 +57,10 @@ def note_read(variable: VariableLike, array: Array, store: Callable[[Array], Non
     """
     noting = list(_noting(array))
     recordings = [recording for trace in noting for recording in trace.recordings]
-    known = [recording.variables.get(id(variable)) for recording in recordings]
+    noted = [recording.variables.get(id(variable)) for recording in recordings]
     if any(
         id(array) in recording.watched and (entry is None or id(array) not in entry[1])
-        for recording, entry in zip(recordings, known, strict=True)
+        for recording, entry in zip(recordings, noted, strict=True)
     ):
         array = under(noting[-1].outer, active.copied, array)
         store(array)
@@ -177,13 +177,13 @@ def use(holder: object, attribute: str, value: Any) -> None:
 @contextlib.contextmanager
 def using() -> Iterator[dict[tuple[int, str], Used]]:
     """A block that gathers what is read or assigned to in it: variables, and the states of random numbers."""
-    found: dict[tuple[int, str], Used] = {}
-    around, capturing.used = capturing.used, found
+    gathered: dict[tuple[int, str], Used] = {}
+    around, capturing.used = capturing.used, gathered
     try:
-        yield found
+        yield gathered
     finally:
         capturing.used = around
-        for used in found.values() if around is not None else ():
+        for used in gathered.values() if around is not None else ():
             use(*used)
 
 
@@ -193,13 +193,13 @@ def as_constants() -> Iterator[None]:
     if active.staging():  # it is a part of another program, which may be run again
         yield
         return
-    found: list[VariableLike] = []
+    variables: list[VariableLike] = []
     try:
-        capturing.constants = found
+        capturing.constants = variables
         yield
     finally:
         capturing.constants = None
-    for variable in found:
+    for variable in variables:
         read(variable)  # for the tapes, which do not see into the program
 
 
@@ -224,8 +224,8 @@ def read(variable: VariableLike) -> Array:
     trace = current_trace()
     if type(trace) is active.kind:
         for recording in trace.recordings:
-            known = recording.variables.get(id(variable))
-            if known is None or id(array) not in known[1]:
+            noted = recording.variables.get(id(variable))
+            if noted is None or id(array) not in noted[1]:
                 _watch_if_read(recording, variable, array, variable.trainable)
         trace = trace.outer
     if type(trace) is not EvalTrace:  # as under jax.vmap or in a loop of JAX's, with tapes within and around

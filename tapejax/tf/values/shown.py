@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from ...jaxprs.fence import Tracer
+from ...jaxprs.fence import ConcreteArray, Tracer
 from ...jaxprs.types import Value
 from ...tape.recording import type_of
 from .types import Array, Number
@@ -16,29 +16,36 @@ from .types import Array, Number
 
 def number_text(x: Number | np.ndarray) -> str:
     """A Python number or a NumPy value of one element, in the fewest digits that identify it."""
-    found = np.asarray(x)
-    if found.size != 1:
-        return f"{found.dtype.name}{list(found.shape)}".replace(" ", "")
-    item = found.reshape(()).item()
+    array = np.asarray(x)
+    if array.size != 1:
+        return f"{array.dtype.name}{list(array.shape)}".replace(" ", "")
+    item = array.reshape(()).item()
     if isinstance(item, float) and np.isfinite(item):
         return f"{item:.1f}" if item == int(item) and abs(item) < 1e6 else f"{item:.6g}"
     return str(item)
+
+
+def is_elsewhere(x: Value) -> bool:
+    """Whether a part of `x` is on another process's devices, so that this one does not know its numbers."""
+    return type(x) is ConcreteArray and not (x.is_fully_addressable or x.is_fully_replicated)
 
 
 def value_text(x: Value, indent: int = 0) -> str:
     """The value of a small array, the range of a larger one."""
     if isinstance(x, Tracer):
         return "traced by JAX"
-    found = np.asarray(x)
-    if not found.size:
+    if is_elsewhere(x):
+        return "a part of it is on other processes"
+    array = np.asarray(x)
+    if not array.size:
         return "no elements"
-    if found.size <= SHOWN and found.ndim <= 2:
-        found = found.astype(np.float32) if found.dtype.kind == "V" or found.dtype.name == "bfloat16" else found
-        text = np.array2string(found, precision=4, separator=", ", suppress_small=False)
+    if array.size <= SHOWN and array.ndim <= 2:
+        array = array.astype(np.float32) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
+        text = np.array2string(array, precision=4, separator=", ", suppress_small=False)
         return text.replace("\n", "\n" + " " * indent)
-    if found.dtype.kind in "c":
-        return f"absolute values from {number_text(np.abs(found).min())} to {number_text(np.abs(found).max())}"
-    return f"from {number_text(found.min())} to {number_text(found.max())}"
+    if array.dtype.kind in "c":
+        return f"absolute values from {number_text(np.abs(array).min())} to {number_text(np.abs(array).max())}"
+    return f"from {number_text(array.min())} to {number_text(array.max())}"
 
 
 # Arrays with at most this number of elements are shown whole.
@@ -85,28 +92,30 @@ CELLS = 24
 
 def value_html(array: Array, name: str, text: str) -> str:
     """What a notebook shows for a value called `name`: a small matrix as a heat map, anything else as `text`."""
-    if isinstance(array, Tracer) or not isinstance(array, jax.Array) or not _is_small_matrix(array):
+    if not _is_small_matrix(array):
         return f"<pre>{html.escape(text)}</pre>"
-    found = np.asarray(array)
-    return page(f"<div><b>{html.escape(name)}</b> {faint(type_of(array))}</div>" + heat_map(found))
+    matrix = np.asarray(array)
+    return page(f"<div><b>{html.escape(name)}</b> {faint(type_of(array))}</div>" + heat_map(matrix))
 
 
 def small_html(x: Array) -> str:
     """The value of a small vector or matrix as a heat map, of anything else in words."""
-    if not isinstance(x, Tracer) and x.size <= SHOWN and x.ndim and _is_small_matrix(x):
+    if _is_small_matrix(x) and x.size <= SHOWN and x.ndim:
         return heat_map(np.asarray(x))
     return f" = {html.escape(value_text(x))}"
 
 
-def _is_small_matrix(array: Array) -> bool:
+def _is_small_matrix(array: Value) -> bool:
+    if not isinstance(array, jax.Array) or isinstance(array, Tracer) or is_elsewhere(array):
+        return False
     kinds = (np.number, np.bool_)
     numeric = any(jax.numpy.issubdtype(array.dtype, kind) for kind in kinds) and not jax.numpy.iscomplexobj(array)
     return numeric and array.ndim <= 2 and array.size > 0 and max(array.shape, default=1) <= CELLS
 
 
-def heat_map(found: np.ndarray) -> str:
+def heat_map(array: np.ndarray) -> str:
     """A vector or matrix as a table: blue below zero, red above, stronger with distance; NaN and infinities are hatched."""
-    grid = np.atleast_2d(found)
+    grid = np.atleast_2d(array)
     floats = grid.astype(np.float64)
     finite = np.abs(floats[np.isfinite(floats)])
     scale = float(finite.max()) if finite.size and finite.max() else 1.0

@@ -23,7 +23,7 @@ import numpy as np
 from ...execution.recognition import forget
 from ...jaxprs import contents, lifting, prints
 from ...jaxprs.cache import recovered
-from ...jaxprs.dependence import Links, has_inexact_dtype
+from ...jaxprs.dependence import Links, has_tangent
 from ...jaxprs.evaluate import evaluate, needed
 from ...jaxprs.fence import (
     ConcreteArray,
@@ -329,15 +329,15 @@ class Compiled:
     def _run(self, arrays: Sequence[Array]) -> Sequence[Array]:
         trace = current_trace()
         if reading.plain(trace) and not self._contended:
-            found = self._run_plain(self.op, arrays)
+            results = self._run_plain(self.op, arrays)
         elif self._contended and self._again is self.op:
-            found = self._run_alone(trace, arrays)
+            results = self._run_alone(trace, arrays)
         else:
-            found = self._run_noted(trace, self.op, arrays)
-        while found is None:
+            results = self._run_noted(trace, self.op, arrays)
+        while results is None:
             self._contended = True
-            found = self._run_alone(trace, arrays)
-        return found
+            results = self._run_alone(trace, arrays)
+        return results
 
     def _run_alone(self, trace: TraceLike, arrays: Sequence[Array]) -> Sequence[Array] | None:
         with tracing if self._again else contextlib.nullcontext():
@@ -363,26 +363,28 @@ class Compiled:
             if self._once or not _VALUES.issuperset(map(type, state)):
                 with tracing:  # another thread that traces a function gives back what it has taken when it is done
                     state = [*map(getattr, *self._every)]
-        found = runner.current.run(op, (*state, *self.constants, *arrays))
-        return found if not self.changed or self._exchange(state, found[self.outputs :]) else None
+        results = runner.current.run(op, (*state, *self.constants, *arrays))
+        return results if not self.changed or self._exchange(state, results[self.outputs :]) else None
 
     def _run_noted(self, trace: TraceLike, op: Op, arrays: Sequence[Array]) -> Sequence[Array] | None:
         with tracing if self._once else contextlib.nullcontext():
             state = [slot.read() for slot in self.slots]
         values = (*state, *self.constants, *arrays)
         if type(trace) is not active.kind:
-            found = runner.current.run(op, values)
-            return found if not self.changed or self._store(state, found[self.outputs :], arrays) else None
+            results = runner.current.run(op, values)
+            return results if not self.changed or self._store(state, results[self.outputs :], arrays) else None
         with active.outside():
             kept = None
             if self.lifted is None or not active.eager():
-                found = runner.current.run(op, values)
+                results = runner.current.run(op, values)
             else:
-                found, kept = primitives.recognition.run_program(op, values, trace.recordings, self.lifted, self.noted)
-        if self.changed and not self._store(state, found[self.outputs :], arrays):
+                results, kept = primitives.recognition.run_program(
+                    op, values, trace.recordings, self.lifted, self.noted
+                )
+        if self.changed and not self._store(state, results[self.outputs :], arrays):
             return None
         with active.outside():
-            return trace.note(self.noted, values, found[: self.outputs], kept)
+            return trace.note(self.noted, values, results[: self.outputs], kept)
 
     def _exchange(self, state: Sequence[Array], new: Sequence[Array]) -> bool:
         """Keeps the new state where the old one is that which was read."""
@@ -514,12 +516,12 @@ class Staged(Compiled):
         """Gives the variables that were created their initial values."""
         initial = _named("initialize", self._lifted(sum(self._counts), len(contents.open_jaxpr(self._closed).outvars)))
         with active.outside():
-            found = runner.current.run(initial, (*[slot.read() for slot in self.slots], *self.constants, *arrays))
+            values = runner.current.run(initial, (*[slot.read() for slot in self.slots], *self.constants, *arrays))
         capture = reading.capturing.capture
         if capture is None:
-            for slot, array in zip(self.created, found, strict=True):
+            for slot, array in zip(self.created, values, strict=True):
                 _require_no_tracer(slot, array)
-        settings = [(slot.holder, slot.attribute, array) for slot, array in zip(self.created, found, strict=True)]
+        settings = [(slot.holder, slot.attribute, array) for slot, array in zip(self.created, values, strict=True)]
         list(itertools.starmap(setattr, settings))
         if capture is not None:
             for slot in self.created:
@@ -552,7 +554,10 @@ class Threaded:
             self._staged = [Staged(body, [abstract(x) for x in arrays], "body") for body, arrays in bodies]
         for staged in self._staged:
             if staged.created:
-                raise ValueError("Variables cannot be created in a branch or loop of a tf.function: create them before")
+                raise ValueError(
+                    "Variables cannot be created in a branch or loop of a tf.function, nor in replicas with batches of "
+                    "different sizes: create them before"
+                )
             self._slots |= {slot.place: slot for slot in staged.slots}
         self._changed = list(dict.fromkeys(staged.slots[i].place for staged in self._staged for i in staged.changed))
         self._held = {place: slot.read() for place, slot in self._slots.items()}
@@ -564,11 +569,26 @@ class Threaded:
             return list(self._bodies[index](*arrays)), []
         staged = self._staged[index]
         held = self._held | dict(zip(self._changed, state, strict=True))
-        found = staged.op.fn(*[held[slot.place] for slot in staged.slots], *staged.constants, *arrays)
-        for i, x in zip(staged.changed, found[staged.outputs :], strict=True):
+        results = staged.op.fn(*[held[slot.place] for slot in staged.slots], *staged.constants, *arrays)
+        for i, x in zip(staged.changed, results[staged.outputs :], strict=True):
             place = staged.slots[i].place
             held[place] = _carried(x, held[place])
-        return list(found[: staged.outputs]), [held[place] for place in self._changed]
+        return list(results[: staged.outputs]), [held[place] for place in self._changed]
+
+    def together(self, run: Callable[[list], list[list[Array]]], *arrays: Sequence[Array]) -> list[list[Array]]:
+        """The results of all bodies, which `run` evaluates: it is given their programs, each with its inputs.
+
+        The state after it is that of the first body that changes it.
+        """
+        state, changed = [[self._held[slot.place] for slot in staged.slots] for staged in self._staged], self._changed
+        each = zip(self._staged, state, arrays, strict=True)
+        found = run([(staged.lifted, [*held, *staged.constants, *own]) for staged, held, own in each])
+        for staged, results in [*zip(self._staged, found, strict=True)][::-1]:
+            self._held.update(
+                zip([staged.slots[i].place for i in staged.changed], results[staged.outputs :], strict=True)
+            )
+        self.finish([self._held[place] for place in changed])
+        return [results[: staged.outputs] for staged, results in zip(self._staged, found, strict=True)]
 
     def finish(self, state: Sequence[Array]) -> None:
         """Keeps the state that the operation ended with."""
@@ -614,9 +634,9 @@ class JointOp(Op):
     __slots__ = ()
 
     def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
-        found = super()._find_links(entry, perturbed)
-        union: frozenset[int] = frozenset().union(*found.by)
-        return found._replace(by=tuple([union if has_inexact_dtype(x) else frozenset() for x in entry.outputs]))
+        links = super()._find_links(entry, perturbed)
+        union: frozenset[int] = frozenset().union(*links.by)
+        return links._replace(by=tuple([union if has_tangent(x) else frozenset() for x in entry.outputs]))
 
 
 def _named(

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
-from ...jaxprs.dependence import is_inexact
+from ...jaxprs.dependence import has_tangent
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Pytree
 from ...tape import active, structures
@@ -145,12 +145,12 @@ class Structure(structures.Structure):
             parts, tree = jax.tree.flatten(item, is_leaf=functools.partial(_is_part, inside))
             if jax.tree_util.treedef_is_leaf(tree) or item is None:
                 raise refusal(item, argument)
-            found = [in_pytree(part, id(part) in inside) for part in parts]
-            self.leaves.extend(leaf for leaf in found if leaf is not None)
-            for leaf in found:
+            in_item = [in_pytree(part, id(part) in inside) for part in parts]
+            self.leaves.extend(leaf for leaf in in_item if leaf is not None)
+            for leaf in in_item:
                 if leaf is not None:
                     _require_alive(leaf)
-            self._items.append((len(parts), (tree, [leaf is not None for leaf in found])))
+            self._items.append((len(parts), (tree, [leaf is not None for leaf in in_item])))
         # the usual case, and no need to take it apart again for the results
         self._plain_list = (
             type(structure) is list
@@ -165,10 +165,10 @@ class Structure(structures.Structure):
         Raises:
           ValueError: a pytree in it has another structure.
         """
-        found: list[Any] = []
+        parts: list[Any] = []
         for item, (count, pytree) in zip(nest.taken_apart(other, _is_container), self._items, strict=True):
-            found += [item] if count < 0 else itertools.compress(pytree[0].flatten_up_to(item), pytree[1])
-        return found
+            parts += [item] if count < 0 else itertools.compress(pytree[0].flatten_up_to(item), pytree[1])
+        return parts
 
     def pack_raw(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, as it is."""
@@ -217,12 +217,12 @@ def refusal(value: object, argument: str) -> Exception:
     )
 
 
-def _cotangent(end: Array, given: TensorLike | None, position: int) -> Array:
-    if given is None:
+def _cotangent(end: Array, cotangent: TensorLike | None, position: int) -> Array:
+    if cotangent is None:
         raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {end.shape} is needed.")
-    array = raw(given)
+    array = raw(cotangent)
     # for a target of integers it is used only if that is a source, too
-    if is_inexact(end) and (array.shape != end.shape or array.dtype != end.dtype):
+    if has_tangent(end) and (array.shape != end.shape or array.dtype != end.dtype):
         raise InvalidArgumentError(
             f"output_gradients[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its target has shape "
             f"{tuple(end.shape)} and dtype {end.dtype}."
@@ -230,8 +230,8 @@ def _cotangent(end: Array, given: TensorLike | None, position: int) -> Array:
     return array
 
 
-def _tangent(primal: Array, given: TensorLike, position: int) -> Array:
-    array = raw(given, dtype_hint=primal.dtype)
+def _tangent(primal: Array, tangent: TensorLike, position: int) -> Array:
+    array = raw(tangent, dtype_hint=primal.dtype)
     if array.shape != primal.shape or array.dtype != primal.dtype:
         raise ValueError(
             f"tangents[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its primal has shape "
@@ -260,21 +260,21 @@ class Conventions(structures.Conventions):
         cure = cure_of(value, argument)
         raise TypeError(f"Argument `{argument}` should be one Tensor, jax.Array or Variable, but is {value!r}.{cure}")
 
-    def cotangents(self, targets: structures.Structure, given: Nest) -> list[Array]:
+    def cotangents(self, targets: structures.Structure, cotangents: Nest) -> list[Array]:
         """As in `take_apart`, but that a list is a tensor where a tensor is meant, and a list of one stands for that one."""
         ends = targets.leaves
-        parts = [given] if leaf_of(targets.structure) is not None else nest.flatten(given)
-        if isinstance(given, (list, tuple)) and len(given) == 1 and leaf_of(given[0]) is not None:
-            parts = list(given)
+        parts = [cotangents] if leaf_of(targets.structure) is not None else nest.flatten(cotangents)
+        if isinstance(cotangents, (list, tuple)) and len(cotangents) == 1 and leaf_of(cotangents[0]) is not None:
+            parts = list(cotangents)
         parts = list(itertools.chain.from_iterable(map(_parts_of_module, parts)))
         if len(parts) != len(ends):
             raise ValueError(f"output_gradients: got {len(parts)} for {len(ends)} target(s); one is needed for each.")
         return [_cotangent(leaf.array, x, i) for i, (leaf, x) in enumerate(zip(ends, parts, strict=True))]
 
-    def tangents(self, primals: Structure, given: Nest) -> list[Array]:  # type: ignore[override]  # `take_apart` made it
-        nest.assert_same_structure(primals.structure, given)
+    def tangents(self, primals: Structure, tangents: Nest) -> list[Array]:  # type: ignore[override]  # `take_apart` made it
+        nest.assert_same_structure(primals.structure, tangents)
         arrays = [leaf.array for leaf in primals.leaves]
-        found = [_tangent(x, y, i) for i, (x, y) in enumerate(zip(arrays, primals.parts_of(given), strict=True))]
+        checked = [_tangent(x, y, i) for i, (x, y) in enumerate(zip(arrays, primals.parts_of(tangents), strict=True))]
         seen: set[int] = set()
         for i, x in enumerate(arrays):
             if id(x) in seen:
@@ -282,7 +282,7 @@ class Conventions(structures.Conventions):
                     f"primals[{i}] was specified as a primal before: give it once, with the sum of its tangents."
                 )
             seen.add(id(x))
-        return found
+        return checked
 
     def read(self, holder: object) -> None:
         if isinstance(holder, Variable):

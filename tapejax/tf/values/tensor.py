@@ -8,7 +8,6 @@ operators.
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
@@ -18,7 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
-from ...execution.trial import Trial, with_errors
+from ...execution.host.numpy_errors import with_errors
+from ...execution.trial import Trial
+from ...jaxprs.cache import memoised
 from ...jaxprs.fence import ConcreteArray, Tracer, current_trace, made_at, refuse_type
 from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation, runner
@@ -29,6 +30,7 @@ from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
 from .names import scoped
+from .shown import is_elsewhere
 from .types import Array, DTypeLike, Ignored, Index, Nest, Number, ShapeLike, TensorLike
 
 # What a Python number becomes where nothing else decides. Exact types: np.float64 is a subclass of float.
@@ -96,20 +98,22 @@ def _array_of(value: TensorLike) -> Array | None:
 def _converted(value: Any, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None) -> Array | None:
     """The array of an object that the functions registered for its class convert; else None."""
     for convert in functions_for(value):
-        found = None
+        tensor = None
         if dtype is None and dtype_hint is not None:
             with contextlib.suppress(TypeError, ValueError):
-                found = convert(value, dtype=as_dtype(dtype_hint), name=None, as_ref=False)
-        if found is None:
-            found = convert(value, dtype=None if dtype is None else as_dtype(dtype), name=None, as_ref=False)
-        if found is NotImplemented:
+                tensor = convert(value, dtype=as_dtype(dtype_hint), name=None, as_ref=False)
+        if tensor is None:
+            tensor = convert(value, dtype=None if dtype is None else as_dtype(dtype), name=None, as_ref=False)
+        if tensor is NotImplemented:
             continue
-        if not isinstance(found, (Tensor, jax.Array)):
-            raise RuntimeError(f"the conversion function {convert!r} must return a tensor, got {found!r}")
-        if dtype is not None and found.dtype != requested(dtype):
+        if not isinstance(tensor, (Tensor, jax.Array)):
+            raise RuntimeError(f"the conversion function {convert!r} must return a tensor, got {tensor!r}")
+        if dtype is not None and tensor.dtype != requested(dtype):
             wanted = as_dtype(dtype).name
-            raise RuntimeError(f"the conversion function {convert!r} was asked for {wanted} and returned {found.dtype}")
-        return raw(found)
+            raise RuntimeError(
+                f"the conversion function {convert!r} was asked for {wanted} and returned {tensor.dtype}"
+            )
+        return raw(tensor)
     return None
 
 
@@ -122,23 +126,23 @@ def _constant(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTy
             with contextlib.suppress(TypeError):
                 return _stacked(value, dtype_hint)
         return _stacked(value, dtype)
-    found = _as_numpy(value, dtype)
+    array = _as_numpy(value, dtype)
     python = sequence or type(value) in _SCALARS
     wanted = dtype
     if dtype is None and dtype_hint is not None:
-        if not python or not found.size or as_dtype(dtype_hint).admits(as_dtype(found.dtype)):
+        if not python or not array.size or as_dtype(dtype_hint).admits(as_dtype(array.dtype)):
             wanted = dtype_hint
     if wanted is None:
         # A Python complex is complex128 only because there is no other type, so there is no warning when it
         # is narrowed.
-        silently = python and found.dtype.kind == "c"
-        return _on_device(found, narrowed(found.dtype) if silently else requested(found.dtype))
-    if python and found.size and not as_dtype(wanted).admits(as_dtype(found.dtype)):
+        silently = python and array.dtype.kind == "c"
+        return _on_device(array, narrowed(array.dtype) if silently else requested(array.dtype))
+    if python and array.size and not as_dtype(wanted).admits(as_dtype(array.dtype)):
         raise TypeError(f"{_short(value)} does not fit dtype {as_dtype(wanted).name}")
     dtype = requested(wanted)
-    if python and found.dtype == np.float32 and dtype.name in ("float64", "complex128"):
-        found = np.asarray(value, np.float64)  # a Python float is float32 only if no other dtype was requested
-    return _on_device(found, dtype, checked=found.dtype == as_dtype(wanted).dtype)
+    if python and array.dtype == np.float32 and dtype.name in ("float64", "complex128"):
+        array = np.asarray(value, np.float64)  # a Python float is float32 only if no other dtype was requested
+    return _on_device(array, dtype, checked=array.dtype == as_dtype(wanted).dtype)
 
 
 def _as_it_is(x: Array) -> Array:
@@ -149,18 +153,18 @@ _as_it_is.__name__ = "constant"  # so is it called on a tape
 _to_array = Trial(_as_it_is)
 
 
-def _on_device(found: np.ndarray, dtype: np.dtype, checked: bool = True) -> jax.Array:
-    if checked and dtype.itemsize < found.dtype.itemsize and found.dtype.kind in "iu" and found.size:
-        _require_range(found, dtype)
+def _on_device(array: np.ndarray, dtype: np.dtype, checked: bool = True) -> jax.Array:
+    if checked and dtype.itemsize < array.dtype.itemsize and array.dtype.kind in "iu" and array.size:
+        _require_range(array, dtype)
     # The copy is NumPy's: JAX may share memory with what it is given, and the caller may write to that again.
-    copy = np.array(found, dtype)
+    copy = np.array(array, dtype)
     with jax.ensure_compile_time_eval() if operation.is_size(copy) else active.outside():
         return _to_array(copy)
 
 
-def _require_range(found: np.ndarray, dtype: np.dtype) -> None:
+def _require_range(array: np.ndarray, dtype: np.dtype) -> None:
     limits = np.iinfo(dtype)
-    for extreme in (found.min(), found.max()):
+    for extreme in (array.min(), array.max()):
         if not limits.min <= extreme <= limits.max:
             raise ValueError(f"the integer {extreme} does not fit {dtype}: turn jax_enable_x64 on for 64-bit integers")
 
@@ -169,12 +173,12 @@ def _as_numpy(value: TensorLike, asked: DTypeLike | None = None) -> np.ndarray:
     """`value` as a NumPy array of the dtype that TensorFlow would give it, 64-bit types not yet narrowed."""
     kind = type(value)
     if kind is np.ndarray:
-        found = value
+        array = value
     elif kind in _SCALARS and kind is not int:
         return _single(value, asked) if kind is float else np.asarray(value, _SCALARS[kind])
     else:
         try:
-            found = np.asarray(value)
+            array = np.asarray(value)
         except ValueError as error:
             if "inhomogeneous" not in str(error):
                 raise
@@ -182,12 +186,12 @@ def _as_numpy(value: TensorLike, asked: DTypeLike | None = None) -> np.ndarray:
                 f"a nested list whose rows differ in length cannot become a tensor: {_short(value)}"
             ) from None
         if kind is int or isinstance(value, (Sequence, range)):
-            found = _as_python_numbers(found, value, asked)
-    if found.dtype.kind in "SU":
+            array = _as_python_numbers(array, value, asked)
+    if array.dtype.kind in "SU":
         raise DTypeError(f"strings cannot be converted to a tensor, JAX's arrays hold numbers only: {_short(value)}")
-    if found.dtype.kind in "OMmV" and not jnp.issubdtype(found.dtype, np.number):
+    if array.dtype.kind in "OMmV" and not jnp.issubdtype(array.dtype, np.number):
         raise ValueError(f"a value of type {_culprit(value).__name__} cannot be converted to a tensor: {_short(value)}")
-    return found
+    return array
 
 
 def _sizes(shape: TensorShape, dtype: DTypeLike | None) -> np.ndarray:
@@ -203,39 +207,39 @@ def _sizes(shape: TensorShape, dtype: DTypeLike | None) -> np.ndarray:
 _ONE_BY_ONE = {"int32", "int64", "uint64", "float16", "float32", "float64", "complex128"}
 
 
-def _as_python_numbers(found: np.ndarray, value: TensorLike, asked: DTypeLike | None) -> np.ndarray:
+def _as_python_numbers(array: np.ndarray, value: TensorLike, asked: DTypeLike | None) -> np.ndarray:
     # In a sequence the first number decides, as in TensorFlow, and integers are int32 where they fit.
     first = value
     while isinstance(first, Sequence) or (isinstance(first, np.ndarray) and first.ndim):
         if isinstance(first, (str, bytes)) or not len(first):
             break
         first = first[0]
-    kind = found.dtype.kind
+    kind = array.dtype.kind
     one_by_one = asked is not None and kind in "biufc" and as_dtype(asked).name in _ONE_BY_ONE
-    mixes = not (one_by_one and as_dtype(asked).admits(as_dtype(found.dtype)))
-    if mixes and found.size and kind != "b" and isinstance(first, (bool, np.bool_)):
+    mixes = not (one_by_one and as_dtype(asked).admits(as_dtype(array.dtype)))
+    if mixes and array.size and kind != "b" and isinstance(first, (bool, np.bool_)):
         raise ValueError(f"a list that mixes bool with other numbers cannot become a tensor: {_short(value)}")
     if mixes and kind == "c" and not isinstance(first, (complex, np.complexfloating)):
         raise ValueError(f"a list that mixes complex with other numbers cannot become a tensor: {_short(value)}")
-    if kind == "u" and found.size and found.max() > np.iinfo(np.int64).max:
+    if kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
         raise ValueError(f"an integer beyond int64 cannot become a tensor: {_short(value)}")
     if kind in "iu":
         limits = np.iinfo(np.int32)
-        short = not found.size or limits.min <= found.min() <= found.max() <= limits.max
-        return found.astype(np.int32) if short else found
+        short = not array.size or limits.min <= array.min() <= array.max() <= limits.max
+        return array.astype(np.int32) if short else array
     if kind == "O" and isinstance(first, int):
         raise ValueError(f"an integer of more than 64 bits cannot become a tensor: {_short(value)}")
-    if kind == "f" and not (isinstance(first, (np.generic, np.ndarray)) and first.dtype == found.dtype):
-        return _single(found, asked)
-    return found
+    if kind == "f" and not (isinstance(first, (np.generic, np.ndarray)) and first.dtype == array.dtype):
+        return _single(array, asked)
+    return array
 
 
 def _single(value: TensorLike, asked: DTypeLike | None) -> np.ndarray:
     """Python's floats in single precision; one too large for it is an error, unless a dtype was asked for."""
-    found = with_errors(np.asarray, value, np.float32, over="ignore")
-    if asked is None and np.isinf(found).any() and not np.array_equal(np.isinf(found), np.isinf(value)):
+    array = with_errors(np.asarray, value, np.float32, over="ignore")
+    if asked is None and np.isinf(array).any() and not np.array_equal(np.isinf(array), np.isinf(value)):
         raise ValueError(f"a float is too large for float32: {_short(value)}. Give a dtype, such as tf.float64")
-    return found
+    return array
 
 
 def _culprit(value: object) -> type:
@@ -505,7 +509,13 @@ def arrays_of(*args: TensorLike) -> list:
     return [array if hasattr(array, "dtype") else raw(array, dtype) for array in arrays]
 
 
-promoting = False  # whether dtypes are promoted instead: set by ``tf.experimental.numpy``'s enable_numpy_behavior
+promoting = False  # whether dtypes are promoted instead
+
+
+def promote_dtypes() -> None:
+    """From here on dtypes are promoted as JAX does: after ``tf.experimental.numpy.experimental_enable_numpy_behavior``."""
+    global promoting
+    promoting = True
 
 
 def _promoted(args: Sequence) -> list:
@@ -542,14 +552,14 @@ def _wrapped(number: int, dtype: np.dtype) -> float | np.generic:
     return dtype.type((number - low) % (high - low + 1) + low)
 
 
-@functools.cache
+@memoised(64)
 def _limits(dtype: np.dtype) -> tuple[int, int]:
     """The integers that JAX takes as they are beside `dtype`."""
     limits = np.iinfo(dtype if jnp.issubdtype(dtype, np.integer) else np.int32)
     return int(limits.min), int(limits.max)
 
 
-@functools.cache
+@memoised(512)
 def _admits(dtype: np.dtype, kind: Hashable) -> bool:
     return as_dtype(dtype).admits(as_dtype(_SCALARS[kind]))  # type: ignore[index]
 
@@ -759,8 +769,10 @@ def _numpy_text(array: Array) -> str:
     """The last part of a repr: ``numpy=1.0``."""
     if isinstance(array, Tracer):
         return "traced by JAX"
-    found = np.asarray(array)
-    return "numpy=" + (_own_lines(repr(found)) if found.shape else repr(found.item()))
+    if is_elsewhere(array):
+        return "a part of it is on other processes"
+    numbers = np.asarray(array)
+    return "numpy=" + (_own_lines(repr(numbers)) if numbers.shape else repr(numbers.item()))
 
 
 def _own_lines(text: str) -> str:
@@ -829,7 +841,10 @@ class Tensor(_Value):
         array = self._array
         if not isinstance(array, jax.Array):
             return repr(self)
-        text = "<traced by JAX>" if isinstance(array, Tracer) else _own_lines(str(np.asarray(array)[()]))
+        if isinstance(array, Tracer) or is_elsewhere(array):
+            text = f"<{_numpy_text(array)}>"
+        else:
+            text = _own_lines(str(np.asarray(array)[()]))
         return f"tf.Tensor({text}, shape={array.shape}, dtype={array.dtype})"
 
 
@@ -1139,15 +1154,15 @@ def _plain_index(index: Any) -> Any:
     return index if isinstance(index, (int, slice)) or index is None or index is Ellipsis else raw(index)
 
 
-def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) -> None:
+def _require_rows(index: Index, updates: tuple[int, ...], shape: tuple[int, ...]) -> None:
     """Raises InvalidArgumentError for updates of another shape than what `index` stands for, or a known index out of range."""
     parts = [raw(part) for part in index] if isinstance(index, tuple) else [raw(index)]
     for part in parts:
         if not jnp.issubdtype(part.dtype, np.integer):
             raise DTypeError(f"indices must be integer, got {part.dtype}. Use tf.cast(indices, tf.int32)")
     wanted = (*parts[0].shape, *shape[len(parts) :])
-    if given != wanted and (given or isinstance(index, tuple)):  # a number is broadcast to all rows
-        raise InvalidArgumentError(f"updates must have shape {wanted}, got {given}")
+    if updates != wanted and (updates or isinstance(index, tuple)):  # a number is broadcast to all rows
+        raise InvalidArgumentError(f"updates must have shape {wanted}, got {updates}")
     for part, length in zip(parts, shape, strict=False):
         if isinstance(part, Tracer) or next(iter(part.devices())).platform != "cpu":
             continue
@@ -1158,10 +1173,10 @@ def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) 
 
 def _nd_index(indices: TensorLike) -> tuple:
     with active.outside():
-        found = tuple(_columns(raw(indices)))
-    if not found:
+        columns = tuple(_columns(raw(indices)))
+    if not columns:
         raise InvalidArgumentError("indices has rows of length 0: each row must index an axis")
-    return found
+    return columns
 
 
 # ---- to JAX both are containers of one array ------------------------------------------------------------

@@ -25,7 +25,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
-import functools
 import importlib.util
 import inspect
 import json
@@ -40,6 +39,7 @@ from typing import Any
 
 import tapejax
 
+from ...jaxprs.cache import memoised
 from ...tf.values.missing import MISSING, missing
 from ..seeing.tables import in_columns
 from . import imports, notebook
@@ -170,29 +170,29 @@ def _files_of(folder: str, names: Sequence[str]) -> Iterator[str]:
 _VALUE = "()"
 
 
-@functools.cache
+@memoised(4096)
 def _found(path: str) -> tuple[str, str | None, Any]:
     """Status, what to use instead, and tapejax's object, for ``tf.nn.relu``."""
     if path.startswith("tf.keras.") and path in MISSING:  # Keras has it
         return "missing", MISSING[path], None
-    found: Any = tapejax
+    target: Any = tapejax
     value = False
     for part in path.split(".")[1:]:
         try:
-            if value and not hasattr(found, part):
-                _ask(found, part)
+            if value and not hasattr(target, part):
+                _ask(target, part)
                 return "supported", None, None
-            if found is tapejax and _is_own_module(part):
+            if target is tapejax and _is_own_module(part):
                 missing("tf")(part)
-            found = getattr(found, part.removesuffix(_VALUE))
+            target = getattr(target, part.removesuffix(_VALUE))
             value = part.endswith(_VALUE)
         except AttributeError as error:  # tapejax's own end in what to use
             return "missing", str(error).partition(": use ")[2] or None, None
         except (ImportError, RuntimeError) as error:  # Keras is not installed, or was loaded with another backend
             return "unchecked", str(error), None
-    if (reason := vars(found).get("_tapejax_unchecked") if isinstance(found, type) else None) is not None:
-        return "unchecked", reason, found
-    return "supported", None, found
+    if (reason := vars(target).get("_tapejax_unchecked") if isinstance(target, type) else None) is not None:
+        return "unchecked", reason, target
+    return "supported", None, target
 
 
 def _is_own_module(name: str) -> bool:
@@ -216,8 +216,8 @@ def _ask(kind: type, name: str) -> None:
 
 def _called(path: str) -> Any:
     """What runs when the value at a path is called: of an initializer, or a layer, its ``__call__``."""
-    found = _found(path)[2]
-    return getattr(found, "__call__", None) if path.endswith(_VALUE) else found  # noqa: B004
+    target = _found(path)[2]
+    return getattr(target, "__call__", None) if path.endswith(_VALUE) else target  # noqa: B004
 
 
 def _annotated(function: Any) -> Any:
@@ -228,7 +228,7 @@ def _annotated(function: Any) -> Any:
         return None
 
 
-@functools.cache
+@memoised(4096)
 def _result(path: str) -> str | None:
     """The path of what a call of ``tf.data.Dataset.range`` gives: ``tf.data.Dataset()``; None where that is not known."""
     kind = _called(path)
@@ -364,10 +364,10 @@ class _Reader(ast.NodeVisitor):
         self.uses.add(Use(self.cell, line, column, path.replace(_VALUE, ""), status, use))
 
     def note_paths(self, node: ast.AST, paths: _Paths) -> None:
-        found = {path: _found(path) for path in paths - {None, "tf"} if not path.endswith(_VALUE)}
-        for path, (status, use, _) in found.items():
+        statuses = {path: _found(path) for path in paths - {None, "tf"} if not path.endswith(_VALUE)}
+        for path, (status, use, _) in statuses.items():
             # what may be a tensor or a variable may have the methods of either
-            in_doubt = _VALUE in path and any(other[0] == "supported" for other in found.values())
+            in_doubt = _VALUE in path and any(other[0] == "supported" for other in statuses.values())
             if status != "missing" or not in_doubt:
                 self.note(node, path, status, use)
 
@@ -392,8 +392,8 @@ class _Reader(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         paths = self.paths(node)
         if isinstance(node.ctx, ast.Load):
-            known = node.attr not in self.given
-            self.note_paths(node, frozenset(path for path in paths if path and (known or _VALUE not in path)))
+            inherited = node.attr not in self.given
+            self.note_paths(node, frozenset(path for path in paths if path and (inherited or _VALUE not in path)))
         base: Any = node
         while isinstance(base, ast.Attribute) and paths != _OTHER:
             base, paths = base.value, self.paths(base.value)  # of tf.nn.relu only the whole is a use

@@ -47,17 +47,17 @@ def resolve(fullname: str) -> Any:
     Raises:
         ModuleNotFoundError: there is none; the message says what to use instead, as tapejax's own errors do.
     """
-    found: Any = tapejax
+    target: Any = tapejax
     names = fullname.split(".")
     try:
         for name in names[1:] if names[0] == ALIAS else names:
-            found = getattr(found, name)
-        if callable(found):
+            target = getattr(target, name)
+        if callable(target):
             module = fullname.rpartition(".")[0]
             raise AttributeError(f"it is a function or class, so say `from {module} import {name}`")
     except AttributeError as error:
         raise ModuleNotFoundError(f"No module named {fullname!r}: {error}", name=fullname) from None
-    return found
+    return target
 
 
 @contextlib.contextmanager
@@ -130,14 +130,14 @@ def _import(name: str, names: Sequence[str]) -> types.ModuleType:
     top = name.partition(".")[0]
     if top in BUILT_ON_TENSORFLOW:
         raise ModuleNotFoundError(f"{top} is built on TensorFlow itself: use {BUILT_ON_TENSORFLOW[top]}", name=name)
-    found = resolve(name)
+    module = resolve(name)
     for each in names:
         try:
             if each != "*":
-                getattr(found, each)
+                getattr(module, each)
         except AttributeError as error:  # `from module import name` would drop its text, which says what to use instead
             raise ImportError(f"cannot import name {each!r} from {name!r}: {error}", name=name) from None
-    return found if names else resolve(top)
+    return module if names else resolve(top)
 
 
 @contextlib.contextmanager

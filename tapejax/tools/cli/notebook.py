@@ -126,19 +126,21 @@ def in_ipython(
     @contextlib.contextmanager
     def shell() -> Iterator[Callable[[int, str], None]]:
         environment = replaced(os.environ, MPLBACKEND=os.environ.get("MPLBACKEND", "agg"))
-        known = replaced(vars(builtins), display=None, __IPYTHON__=True)  # which stay, else
-        with contextlib.chdir(folder), warnings.catch_warnings(), environment, known:
+        own_names = replaced(vars(builtins), display=None, __IPYTHON__=True)  # which stay, else
+        with contextlib.chdir(folder), warnings.catch_warnings(), environment, own_names:
             for message in ("FigureCanvasAgg is non-interactive", "To exit: use"):
                 warnings.filterwarnings("ignore", message)
-            found = Shell(
+            interactive = Shell(
                 user_module=main,
                 cache_size=0,
                 config=Config({"HistoryManager": {"enabled": False, "hist_file": ":memory:"}}),
             )
-            magics = found.magics_manager.magics
+            magics = interactive.magics_manager.magics
             for kind in ("line", "cell"):
                 magics[kind] |= dict.fromkeys(_LEFT_OUT, lambda *_: None)
-            magics["line"] |= {name: lambda line, name=name: found.system(f"{name} {line}") for name in _INSTALLERS}
-            yield partial(run_cell, found)
+            magics["line"] |= {
+                name: lambda line, name=name: interactive.system(f"{name} {line}") for name in _INSTALLERS
+            }
+            yield partial(run_cell, interactive)
 
     return shell()

@@ -211,10 +211,12 @@ class _Reporter:
             if not files:
                 yield from run
                 continue
-            found = [file for file in map(self._others, run) if file and Path(file).resolve() not in _MACHINERY]
-            if found:
-                count = "1 frame" if len(found) == 1 else f"{len(found)} frames"
-                names = ", ".join(dict.fromkeys(map(_package, found)))
+            files_of_others = [
+                file for file in map(self._others, run) if file and Path(file).resolve() not in _MACHINERY
+            ]
+            if files_of_others:
+                count = "1 frame" if len(files_of_others) == 1 else f"{len(files_of_others)} frames"
+                names = ", ".join(dict.fromkeys(map(_package, files_of_others)))
                 yield f"  ... {count} in {names}; run --full-traceback shows more\n"
 
 

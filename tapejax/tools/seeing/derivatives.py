@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from ...jaxprs.dependence import is_inexact, kind_of
+from ...jaxprs.dependence import has_tangent, kind_of
 from ...jaxprs.types import Value
 from ...tape import jacobian as jacobians
-from ...tape.derivative import DerivativeOp
+from ...tape.derivative import DerivativeOp, derivative_op
 from ...tape.recording import Entry
+from ...tape.slicing import Program
 from . import layout, scopes
 from .listing import identifier
 from .recorded import Line, Scope, Within, Writer, common_path, item
@@ -32,21 +35,55 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     sources = [None if slot is None else values[slot] for slot in op.program.sources]
     targets = [None if slot is None else values[slot] for slot in op.program.targets]
     held = [id(x) for x in sources if x is not None]
-    made = {slot for step in op.program.steps for slot in step.outs}
-    if len(set(held)) < len(held) or not made.isdisjoint(
-        op.program.sources
-    ):  # of one value, or of a value of the function
+    if found is None:
         return []
-    if not all(map(is_inexact, filter(_is_there, (*sources, *targets)))):
+    made = {slot for step in op.program.steps for slot in step.outs}
+    if len(set(held)) < len(held) or not made.isdisjoint(op.program.sources):
+        parts = _parts(line, found, made)
+        written = [
+            write(writer, part, before, depth, scope)
+            for part in parts[::-1]
+            if not scope.used.keys().isdisjoint(map(id, part.outputs))
+        ]
+        return [statement for part in written[::-1] for statement in part] if all(written) else []
+    if not all(map(has_tangent, (x for x in (*sources, *targets) if x is not None))):
         return []
     varying = _varying(line, scope)
-    if found is None or not _is_computed_again(line, varying, scope):
+    if not _is_computed_again(line, varying, scope):
         return []
     return _Derivative(writer, line, before, depth, scope, values, sources, targets, found, varying).statements()
 
 
-def _is_there(x: Value | None) -> bool:
-    return x is not None
+def _parts(line: Line, found: Sequence[bool], made: Set[int]) -> list[Line]:
+    """A gradient with respect to one value twice, or to `made` values of its function, as several: one for each of these, and
+    one for all others."""
+    op: Any = line.op
+    if op.kind != "gradient":
+        return []
+    slots = op.program.sources
+    results = iter(line.outputs)
+    output_of = {i: next(results) for i, there in enumerate(found) if there}
+    alone = [i for i in output_of if slots[i] in made or slots[i] in slots[:i]]
+    groups = [[i for i in output_of if i not in alone], *([i] for i in alone)]
+    parts = []
+    for group in filter(None, groups):
+        program = _from(op.program, [slots[i] for i in group])
+        if op.from_ends and program.targets != op.program.targets:
+            return []
+        part = derivative_op(op.kind, op.take, program, op.from_ends)
+        parts.append(line._replace(op=part, outputs=[output_of[i] for i in group]))
+    return parts
+
+
+def _from(program: Program, sources: Sequence[int]) -> Program:
+    """The steps behind `sources`."""
+    reached, steps = set(sources), []
+    for step in program.steps:
+        ins = tuple([i for i in step.active_ins if step.ins[i] in reached])
+        if ins and reached.isdisjoint(step.outs):
+            steps.append(step._replace(active_ins=ins))
+            reached |= {step.outs[j] for j in step.active_outs}
+    return Program(tuple(steps), tuple([x if x in reached else None for x in program.targets]), tuple(sources))
 
 
 def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
@@ -65,7 +102,7 @@ def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
 
 def _linked(line: Line) -> frozenset[int]:
     """The inputs on which the derivative of the result depends."""
-    positions = tuple([i for i, x in enumerate(line.inputs) if is_inexact(x)])
+    positions = tuple([i for i, x in enumerate(line.inputs) if isinstance(x, jax.Array) and has_tangent(x)])
     entry = Entry(line.op, tuple(line.inputs), tuple(line.outputs))
     links = line.op.links(entry, tuple(map(kind_of, line.inputs)), positions)
     return frozenset().union(*links.by)
@@ -186,25 +223,21 @@ class _Derivative:
         given = bool(self.op.ends(self.line.inputs))
         imaginary = any(jnp.iscomplexobj(x) for x in (*self.ends, *self.given))
         if given and not imaginary and len(self.ends) == 1:
-            return self._summed("jax.grad", self._ends()[0])
+            return [*self._value(), *self._summed("jax.grad", self._ends()[0])]
         if given or imaginary:
             if given:
                 cotangents = self._ends()
             else:
-                cotangents = [layout.parsed(_ones(x)) for x in self.ends]
+                ones = (f"jnp.ones({tuple(x.shape)}, jnp.{x.dtype.name})" for x in self.ends)
+                cotangents = list(map(layout.parsed, ones))
             expression = _fill(
                 "jax.vjp({}, " + _holes(self.arguments) + ")[1]({})",
                 [self._of(), *self.arguments, _one_or_tuple(cotangents)],
             )
             return [self._taken(expression, is_tuple=True)]
         target = self.ends[0]
-        scalar = len(self.ends) == 1 and jnp.ndim(target) == 0
-        before: list[Statement] = []
-        if not scalar:
-            if len(self.ends) == 1 and self.function.statements and self._is_free(target):
-                called = _fill("{}(" + _holes(self.arguments) + ")", [self._of(), *self.arguments])
-                before = [Statement([self._made_here(target)], called)]
-            return [*before, *self._summed("jax.grad")]
+        if len(self.ends) > 1 or jnp.ndim(target):
+            return [*self._value(), *self._summed("jax.grad")]
         if self._is_free(target):
             return [self._taken(self._transform("jax.value_and_grad"), value=self._made_here(target))]
         return [self._taken(self._transform("jax.grad"))]
@@ -217,7 +250,7 @@ class _Derivative:
         )
         total = _sum(parts, self.ends, weights)
         room = layout.WIDTH - len("gradient = jax.grad(lambda x: )(x)") - len(layout.INDENT) * (self.depth + 1)
-        function.defined = len(self.ends) == 1 and len(self.writer.names.shown(total)) > room
+        function.defined |= len(self.ends) == 1 and len(self.writer.names.shown(total)) > room
         if not function.statements and not function.defined:
             function.result = total
             return [self._taken(self._transform(transformation))]
@@ -258,45 +291,59 @@ class _Derivative:
 
     def _jacobian(self) -> list[Statement]:
         forward = self.op.take is jacobians._forward_columns
-        return [self._taken(self._transform("jax.jacfwd" if forward else "jax.jacrev"))]
+        return [*self._value(), self._taken(self._transform("jax.jacfwd" if forward else "jax.jacrev"))]
 
     def _batch_jacobian(self) -> list[Statement]:
         """Of each example alone, where the code for a batch does for that; else of the sum over the batch, as it was computed."""
         rank = jnp.ndim(self.ends[0]) - 1
+        value = self._value()
         key, total = new_key(), new_key()
         self.writer.names.likes[key] = self.function.parameters[0]
-        text = f"{self.of}({key}[None])[0]" if self._is_of_an_example() else f"jnp.sum({self.of}({key}), axis=0)"
-        function = Function([key], [], layout.parsed(text))
-        if not self.function.statements:
-            function = self._composed(function)
-        argument = self.arguments[0]
         self.writer.names.wishes[total] = "example"
-        form = (
-            "jax.vmap(jax.jacrev({}))({})" if "[None]" in text else f"jnp.moveaxis(jax.jacrev({{}})({{}}), {rank}, 0)"
-        )
-        expression = _fill(form, [ast.Name(total, ast.Load()), argument])
-        return [Statement([total], function=function), Statement([*self._outs()], expression)]
+        example = self._of_an_example()
+        form = "jax.vmap(jax.jacrev({}))({})" if example else f"jnp.moveaxis(jax.jacrev({{}})({{}}), {rank}, 0)"
+        argument, result = example or ("{}", "jnp.sum({}, axis=0)")
+        given = layout.parsed(argument.format(key))
+        if self.function.statements or self.function.defined:
+            called = _fill("{}({})", [self._of(), given])
+        else:
+            called = layout.replaced(self.function.result, {self.function.parameters[0]: given})
+        function = Function([key], [], _fill(result, [called]))
+        expression = _fill(form, [ast.Name(total, ast.Load()), self.arguments[0]])
+        return [*value, Statement([total], function=function), Statement([*self._outs()], expression)]
 
-    def _composed(self, outer: Function) -> Function:
-        """`outer`, which calls the function that is differentiated, with the result of that in the place of the call."""
-
-        class Composing(ast.NodeTransformer):
-            def visit_Call(_, node: ast.Call) -> ast.expr:  # noqa: N805
-                if getattr(node.func, "id", None) == self.of:
-                    return layout.replaced(self.function.result, {self.function.parameters[0]: node.args[0]})
-                found: Any = ast.NodeTransformer.generic_visit(_, node)
-                return found
-
-        result: ast.expr = Composing().visit(outer.result)
-        return Function(outer.parameters, [], result)
-
-    def _is_of_an_example(self) -> bool:
-        return False
+    def _of_an_example(self) -> tuple[str, str] | None:
+        """What the function is given of one example of a batch, and what is taken of its result, where that gives what it gives
+        for the batch: at what was recorded, and at others."""
+        x, wanted = self.given[0], self.line.outputs[0]
+        rng = np.random.default_rng(0)
+        try:
+            of = self.writer.runnable(self.function, self.scope)
+            others = [x[::-1] * rng.uniform(0.5, 1.5, x.shape).astype(x.dtype) for _ in range(2)]
+            for argument, result in (("{}", "{}"), ("{}[None]", "{}[0]")):
+                one = eval(f"lambda x: {result.format(f'of({argument})').format('x')}", {"of": of})
+                with contextlib.suppress(Exception):  # what it does has no meaning for one example
+                    same = all(_is_close(jax.vmap(one)(y), of(y)) for y in (x, *others))
+                    if same and _is_close(jax.vmap(jax.jacrev(one))(x), wanted):
+                        return argument, result
+        except Exception:  # traced values, or no code
+            pass
+        return None
 
     # -- parts
 
     def _of(self) -> ast.expr:
         return ast.Name(self.of, ast.Load())
+
+    def _value(self) -> list[Statement]:
+        """The value of the target by the function, where it is used too: of one that is long, or has a derivative in it."""
+        function, target = self.function, self.ends[0]
+        long = function.statements or any(isinstance(line.op, DerivativeOp) for line in self.inside)
+        if len(self.ends) > 1 or not long or function.forwarded() is not None or not self._is_free(target):
+            return []
+        function.defined = True
+        called = _fill("{}(" + _holes(self.arguments) + ")", [self._of(), *self.arguments])
+        return [Statement([self._made_here(target)], called)]
 
     def _is_free(self, x: Value) -> bool:
         """Whether a value is used only after the derivative: then one call may give both."""
@@ -353,8 +400,8 @@ class _Derivative:
         return Statement([value, *outs], expression, pattern=f"{{0}}, ({inside})" if len(outs) > 1 else "")
 
 
-def _ones(x: Any) -> str:
-    return f"jnp.ones({tuple(x.shape)}, jnp.{x.dtype.name})"
+def _is_close(x: Any, y: Any) -> bool:
+    return x.shape == y.shape and x.dtype == y.dtype and bool(jnp.allclose(x, y, rtol=1e-4, atol=1e-6, equal_nan=True))
 
 
 def _sum(parts: Sequence[ast.expr], of: Sequence[Value], weights: ast.expr | None) -> ast.expr:

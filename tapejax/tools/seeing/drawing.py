@@ -237,8 +237,8 @@ def graph(names: Names, query: Query) -> list[Node]:
             target = id(x) in target_ids
             node = Node(label, kind=kind, carries=source and (target or id(x) in passed), target=target, arrays=[x])
             maker[id(x)] = node
-            for given in assigned.get(id(x), ()):
-                if (tail := maker.get(id(given))) is not None:
+            for origin in assigned.get(id(x), ()):
+                if (tail := maker.get(id(origin))) is not None:
                     node.note = "after assign"  # another node may have the variable's name: what it held before
                     tail.outs.append(edge := Edge(tail, node, "assign", "cut"))
                     node.ins.append(edge)
@@ -274,11 +274,11 @@ def graph(names: Names, query: Query) -> list[Node]:
 
 def _assigned(recording: Recording) -> dict[int, list[Array]]:
     """The values that assignments computed new contents of variables from, by the id of the array that these are."""
-    found = {}
-    for into, *given in (given_at(mark) for mark in recording.marks if mark.kind == "state"):
+    origins = {}
+    for into, *values in (given_at(mark) for mark in recording.marks if mark.kind == "state"):
         if into is not None:
-            found[id(into)] = [x for x in given if x is not None]
-    return found
+            origins[id(into)] = [x for x in values if x is not None]
+    return origins
 
 
 def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
@@ -312,7 +312,7 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
     entry, last = recording.entries[group[0]], recording.entries[group[-1]]
     name, line = name_of(entry), entry.line
     if len(group) > 1:
-        lines = {found for i in group if (found := recording.entries[i].line) is not None}
+        lines = {row for i in group if (row := recording.entries[i].line) is not None}
         label, where = f"{name} … {name_of(last)}", str(line)
         if len(lines) == 1 and line is not None and line.text:
             label = cut(line.text, 34)
@@ -362,17 +362,17 @@ def arrange(nodes: Sequence[Node]) -> list[list[Node]]:
 
 def _by_their_uses(node: Node) -> list[Node]:
     """A constant or source is placed close to its use, and once more beside every use that is far from the last one."""
-    found = [node]
+    copies = [node]
     edges, node.outs = sorted(node.outs, key=lambda edge: edge.head.layer), []
     for edge in edges:
-        if found[-1].outs and edge.head.layer - found[-1].outs[0].head.layer > NEAR:
-            found.append(replace(node, ins=[], outs=[]))
-        edge.tail = found[-1]
+        if copies[-1].outs and edge.head.layer - copies[-1].outs[0].head.layer > NEAR:
+            copies.append(replace(node, ins=[], outs=[]))
+        edge.tail = copies[-1]
         edge.tail.outs.append(edge)
-    for near in found:
+    for near in copies:
         if near.outs:
             near.layer = near.outs[0].head.layer - 1
-    return found
+    return copies
 
 
 def _turn(edge: Edge, layers: list[list[Node]]) -> None:
@@ -400,8 +400,8 @@ def _order(layers: list[list[Node]]) -> None:
             place = {id(n): i for row in layers for i, n in enumerate(row)}
             near = {id(n): [place[id(m)] for m in _neighbours(n, down)] or [place[id(n)]] for n in layer}
             layer.sort(key=lambda n, near=near: sum(near[id(n)]) / len(near[id(n)]))  # type: ignore[misc]
-        if (found := _crossings(layers)) < fewest:
-            best, fewest = [list(layer) for layer in layers], found
+        if (crossings := _crossings(layers)) < fewest:
+            best, fewest = [list(layer) for layer in layers], crossings
     layers[:] = best
 
 
@@ -497,13 +497,13 @@ class Layout:
 
 def _depths(layers: Sequence[Sequence[Node]], across: bool) -> tuple[list[tuple[float, float]], float, float]:
     """The middle and the end of each layer along the flow, and how far the nodes reach across it."""
-    found, at = [], 0.0
+    layers_at, at = [], 0.0
     for layer in layers:
         size = max((n.size(across) for n in layer), default=0.5)
-        found.append((at + size / 2, at + size))
+        layers_at.append((at + size / 2, at + size))
         at += size + _gap(layers, across)
     sides = [(n.at, n.size(not across) / 2) for layer in layers for n in layer] or [(0.0, 0.0)]
-    return found, min(at - half for at, half in sides), max(at + half for at, half in sides)
+    return layers_at, min(at - half for at, half in sides), max(at + half for at, half in sides)
 
 
 def _gap(layers: Sequence[Sequence[Node]], across: bool) -> float:

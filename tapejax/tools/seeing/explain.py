@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from ...jaxprs.dependence import is_inexact
+from ...jaxprs.dependence import has_tangent
 from ...places import Line, Place, line_of
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
@@ -195,10 +195,10 @@ def explain(
 
 def _leaves(structure: Nest, taken_apart: Callable[[Nest], Structure]) -> list[Leaf]:
     """The leaves of a structure. What `gradient` refuses, a number of Python's or NumPy's, is one too: that is explained."""
-    found: list[Leaf] = []
+    leaves: list[Leaf] = []
     for item in nest.taken_apart(structure, _is_container):
-        found += [Leaf(item, item, type(item))] if isinstance(item, _NUMBERS) else taken_apart(item).leaves
-    return found
+        leaves += [Leaf(item, item, type(item))] if isinstance(item, _NUMBERS) else taken_apart(item).leaves
+    return leaves
 
 
 def _is_number(leaf: Leaf) -> bool:
@@ -206,10 +206,10 @@ def _is_number(leaf: Leaf) -> bool:
 
 
 def _source_name(leaf: Leaf, position: int, names: Names) -> str:
-    found = number_text(leaf.array) if _is_number(leaf) else names.name(leaf.array)
-    if found is None and is_variable(leaf.value):
-        found = str(getattr(leaf.value, "path", None) or getattr(leaf.value, "name", ""))
-    return found or (names.of(leaf.array) if isinstance(leaf.array, jax.Array) else f"source {position}")
+    name = number_text(leaf.array) if _is_number(leaf) else names.name(leaf.array)
+    if name is None and is_variable(leaf.value):
+        name = str(getattr(leaf.value, "path", None) or getattr(leaf.value, "name", ""))
+    return name or (names.of(leaf.array) if isinstance(leaf.array, jax.Array) else f"source {position}")
 
 
 class _Case:
@@ -242,13 +242,13 @@ class _Case:
             return SourceReport(name, source.value, False, (), tuple(numbers))
         targets = [leaf.array for leaf in self.ends]
         query = Query(self.recording, targets, [graph.sought])
-        numbered, (found, needed) = query.numbered, query.relevant()
-        used = {x for position, *_ in found for x in numbered.entries[position][1]}.union(numbered.targets)
+        numbered, (relevant, needed) = query.numbered, query.relevant()
+        used = {x for position, *_ in relevant for x in numbered.entries[position][1]}.union(numbered.targets)
         if any(x in needed and x in used for x in numbered.sources):
-            if self.tape is not None and (refused := self._refused(self.tape, found, source, name)):
+            if self.tape is not None and (refused := self._refused(self.tape, relevant, source, name)):
                 return SourceReport(name, source.value, False, (), tuple(refused))
-            self._connected.append((position, source, text, found))
-            return SourceReport(name, source.value, True, self._path(targets, graph.arrays, found))
+            self._connected.append((position, source, text, relevant))
+            return SourceReport(name, source.value, True, self._path(targets, graph.arrays, relevant))
         if (swapped := graph.swapped(self.ends)) is not None:
             return SourceReport(name, source.value, False, (), (swapped,))
         reasons = [r for target in targets for r in _why(target, graph, text)]
@@ -263,37 +263,37 @@ class _Case:
         targets = [leaf.array for leaf in self.ends]
         starts = [source for _, source, _, _ in self._connected]
         numbers = None if self.tape is None else GradientNumbers(self.tape, self.ends, starts, self.spaces)
-        for i, (position, _, text, found) in enumerate(self._connected):
+        for i, (position, _, text, relevant) in enumerate(self._connected):
             notes = [
                 *text.graph.watched_late(targets, connected=True),
                 *text.another(),
-                *text.broadcast(found),
-                *text.graph.squashed(found),
+                *text.broadcast(relevant),
+                *text.graph.squashed(relevant),
                 *(note for target in targets for note in text.part(target, numbers and numbers.gradients[i])),
-                *(numbers.zero(i, text.graph, found, of) if numbers else ()),
+                *(numbers.zero(i, text.graph, relevant, of) if numbers else ()),
             ]
             path = reports[position].path
             if numbers and (culprit := numbers.not_finite(i)) is not None:
                 notes.append(culprit[0])
-                path = self._through(culprit[1], targets, text.graph.arrays, found) or path
+                path = self._through(culprit[1], targets, text.graph.arrays, relevant) or path
             reports[position] = reports[position]._replace(reasons=tuple(notes), path=path)
         return reports
 
     def _through(
-        self, entry: Entry, targets: Sequence[Array], arrays: Sequence[Array], found: Sequence[Relevant]
+        self, entry: Entry, targets: Sequence[Array], arrays: Sequence[Array], relevant: Sequence[Relevant]
     ) -> tuple[PathStep, ...]:
         """A way from the source to a target that leads through `entry`, if there is one."""
-        before, after = self._path(entry.outputs, arrays, found), self._path(targets, entry.outputs, found)
+        before, after = self._path(entry.outputs, arrays, relevant), self._path(targets, entry.outputs, relevant)
         ends = any(x is y for x in entry.outputs for y in targets)
         return (*before, *after) if before and (after or ends) else ()
 
     def _path(
-        self, targets: Sequence[Array], arrays: Sequence[Array], found: Sequence[Relevant]
+        self, targets: Sequence[Array], arrays: Sequence[Array], relevant: Sequence[Relevant]
     ) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target, through the entries that `Query.relevant` found."""
         away = {id(x): 0 for x in arrays}
         before: dict[int, tuple[Entry, int]] = {}  # the entry that made a value, and what it made it from
-        for position, active_ins, active_outs, _ in found:
+        for position, active_ins, active_outs, _ in relevant:
             entry = self.entries[position]
             ways = [id(entry.inputs[i]) for i in active_ins if id(entry.inputs[i]) in away]
             if ways:
@@ -309,9 +309,9 @@ class _Case:
             best.append(entry)
         return tuple([PathStep(name_of(e), ", ".join(map(self.names.typed, e.outputs)), e.line) for e in best[::-1]])
 
-    def _refused(self, tape: GradientTape, found: Sequence[Relevant], source: Leaf, name: str) -> list[Reason]:
+    def _refused(self, tape: GradientTape, relevant: Sequence[Relevant], source: Leaf, name: str) -> list[Reason]:
         """Operations on the way that cannot be differentiated, or whose gradient function of the user's returns None."""
-        for position, active_ins, active_outs, perturbed in reversed(found):
+        for position, active_ins, active_outs, perturbed in reversed(relevant):
             entry = self.entries[position]
             key = entry.op, active_ins, active_outs, perturbed, tuple(map(jax.typeof, entry.inputs))
             if not entry.op.runs_python and key not in self.traced:
@@ -321,7 +321,7 @@ class _Case:
                 except (LookupError, TypeError) as error:
                     return [_not_differentiable(entry, name, error)]
                 self.traced.add(key)
-        entries = [self.entries[position] for position, *_ in found]
+        entries = [self.entries[position] for position, *_ in relevant]
         by_python = [entry for entry in entries if entry.op.runs_python]
         if not by_python:
             return []
@@ -345,7 +345,7 @@ def _not_differentiable(entry: Entry | None, name: str, error: Exception) -> Rea
 
 
 def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
-    reasons = [] if is_inexact(target) else [graph.integer_target(target)]
+    reasons = [] if has_tangent(target) else [graph.integer_target(target)]
     unwatched = graph.unwatched(target)
     if unwatched is None:
         unwatched = text.another()
@@ -364,13 +364,13 @@ def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     if id(target) in graph.dependents:
         return graph.breaks(target)
     if (mark := graph.state(target)) is not None:
-        into, *given = given_at(mark)
-        return [graph.state_reason(mark), *graph.breaks_before(given), *graph.breaks_behind(into, target)]
+        into, *values = given_at(mark)
+        return [graph.state_reason(mark), *graph.breaks_before(values), *graph.breaks_behind(into, target)]
     if (reset := graph.before_reset(target)) is not None:
         return [reset]
-    found, followed = text.breaks(target)
-    if found is not None:
-        return found
+    reasons, followed = text.breaks(target)
+    if reasons is not None:
+        return reasons
     if id(target) not in graph.made and id(target) not in graph.watched:
         return [text.outside(target)]
     marked = None if followed and not graph.unexplained(target) else graph.by_marks(target)

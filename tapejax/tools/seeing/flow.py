@@ -80,9 +80,9 @@ class Text:
         self.scope = line.file, getattr(scope, "lineno", 0)  # which function or module this is
         self.block = self.span_at(line.number)
         for node, function in _walk(scope):
-            found = self._assignments(node, function)
+            assignments = self._assignments(node, function)
             # what an inner function binds is local to it unless declared otherwise; what it mutates is shared
-            self.assignments += found if function is None else [a for a in found if a.changes]
+            self.assignments += assignments if function is None else [a for a in assignments if a.changes]
 
     def span_at(self, number: int) -> range | None:
         """The lines of the body of the ``with`` statement whose head is at that line."""
@@ -97,10 +97,12 @@ class Text:
 
     def of(self, name: str, line: int | None = None) -> list[Assignment]:
         """The statements that bind or change `name`, the last first: all of them, or those that a use at `line` may depend on."""
-        found = sorted((a for a in self.assignments if name in a.names), key=lambda a: -a.line.number)
-        before = [a for a in found if line is not None and a.line.number <= line]
+        assignments = sorted((a for a in self.assignments if name in a.names), key=lambda a: -a.line.number)
+        before = [a for a in assignments if line is not None and a.line.number <= line]
         last = next((i for i, a in enumerate(before) if not a.changes), None)
-        return found if last is None else before[: last + 1]  # in a loop, a use may depend on what is below it, too
+        return (
+            assignments if last is None else before[: last + 1]
+        )  # in a loop, a use may depend on what is below it, too
 
     def sources(self, line: int | None) -> list[tuple[str, frozenset[str]]]:
         """What the call of ``explain`` at a line has as its sources, and the names in each; nothing where that is not seen."""
@@ -109,10 +111,10 @@ class Text:
         calls = [n for n in ast.walk(self._scope) if isinstance(n, ast.Call)]
         asking = [call for call in calls if getattr(call.func, "attr", "") == "explain"]
         asking = [call for call in asking if call.lineno <= line <= (call.end_lineno or 0)]
-        given = [x for c in asking for x in (*c.args[1:], *(k.value for k in c.keywords if k.arg == "sources"))]
-        if len(given) != 1:
+        arguments = [x for c in asking for x in (*c.args[1:], *(k.value for k in c.keywords if k.arg == "sources"))]
+        if len(arguments) != 1:
             return []
-        parts = given[0].elts if isinstance(given[0], (ast.List, ast.Tuple)) else given
+        parts = arguments[0].elts if isinstance(arguments[0], (ast.List, ast.Tuple)) else arguments
         return [(ast.unparse(part), _used([part])) for part in parts]
 
     def _line(self, number: int) -> Line:
@@ -186,12 +188,12 @@ def _dotted(node: ast.AST) -> frozenset[str]:
 
 
 def _used(values: Sequence[ast.AST]) -> frozenset[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for value in values:
         for node in ast.walk(value):
             if isinstance(node, (ast.Name, ast.Attribute)):
-                found |= _dotted(node)
-    return frozenset(found)
+                names |= _dotted(node)
+    return frozenset(names)
 
 
 def root(name: str) -> str:

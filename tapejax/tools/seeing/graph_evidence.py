@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ...jaxprs import contents
-from ...jaxprs.dependence import equation_links, is_inexact
+from ...jaxprs.dependence import equation_links, has_tangent
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal
 from ...jaxprs.types import JaxProgram, Value
@@ -78,7 +78,7 @@ class Graph:
         """What is wrong with the watch; None if the source is not on the tape."""
         array, value, code = self.source.array, self.source.value, as_code(self.name)
         used = at(self.first_use(*self.arrays))
-        if not is_inexact(array):
+        if not has_tangent(array):
             return [reason("integer: source", used, name=self.name, type=type_of(array))]
         if any(id(x) in self.watched for x in self.arrays) or self.sought.watched:
             return self.watched_late([target])
@@ -136,9 +136,9 @@ class Graph:
         target = called[0] if len(called) == 1 else f"[{', '.join(called)}]"
         return reason("swapped", at(self.made.get(id(self.source.array))), name=self.name, target=target)
 
-    def squashed(self, found: Sequence[Relevant]) -> list[Reason]:
-        """A loss of logits on the way, `found`, that is given probabilities."""
-        for position, active_ins, *_ in found:
+    def squashed(self, relevant: Sequence[Relevant]) -> list[Reason]:
+        """A loss of logits on the way, among `relevant`, that is given probabilities."""
+        for position, active_ins, *_ in relevant:
             entry = self.entries[position]
             for i in active_ins if name_of(entry) in _OF_LOGITS else ():
                 x, made = entry.inputs[i], self.made.get(id(entry.inputs[i]))
@@ -174,7 +174,7 @@ class Graph:
             active.update(id(self.entries[link.position].outputs[j]) for j in link.linked)
         made = self.made.get(id(target))
         came_active = made is not None and any(id(x) in active for x in made.inputs)
-        if id(target) in active or came_active and not is_inexact(target):
+        if id(target) in active or came_active and not has_tangent(target):
             return []
         reasons: list[Reason] = []
         for position in ancestors(self.entries, [target])[0]:
@@ -192,31 +192,31 @@ class Graph:
 
     def _starts(self) -> list[Array]:
         """What could carry gradient: the source's arrays, of integers the first floating-point values computed from them."""
-        if is_inexact(self.source.array):
+        if has_tangent(self.source.array):
             return self.arrays
-        integers, found = {id(x) for x in self.arrays}, list[Any]()
+        integers, starts = {id(x) for x in self.arrays}, list[Any]()
         for entry in self.entries:
             if any(id(x) in integers for x in entry.inputs):
-                found += filter(is_inexact, entry.outputs)
-                integers.update(id(x) for x in entry.outputs if not is_inexact(x))
-        return found
+                starts += filter(has_tangent, entry.outputs)
+                integers.update(id(x) for x in entry.outputs if not has_tangent(x))
+        return starts
 
-    def breaks_before(self, given: Sequence[Array | None]) -> list[Reason]:
+    def breaks_before(self, values: Sequence[Array | None]) -> list[Reason]:
         """What is broken between the source and values that depend on it."""
-        found = []
-        for x in given:
+        reasons = []
+        for x in values:
             if x is None or id(x) not in self.dependents:
                 continue
-            if is_inexact(x):
-                found.append(self.breaks(x))
+            if has_tangent(x):
+                reasons.append(self.breaks(x))
             elif (entry := self.made.get(id(x))) is not None:
                 came = [i for i in entry.inputs if id(i) in self.dependents][:1]
-                found.append([*self.breaks_before(came), *(self._break(entry, i, x) for i in came if is_inexact(i))])
-        return found[0] if found and all(found) else []
+                reasons.append([*self.breaks_before(came), *(self._break(entry, i, x) for i in came if has_tangent(i))])
+        return reasons[0] if reasons and all(reasons) else []
 
     def breaks_behind(self, x: Array | None, target: Array) -> list[Reason]:
         """What else is broken between a value and the target."""
-        if x is None or x is target or not is_inexact(x) or id(target) not in dependents(self.entries, [x]):
+        if x is None or x is target or not has_tangent(x) or id(target) not in dependents(self.entries, [x]):
             return []
         return self.breaks(target, [x])
 
@@ -224,7 +224,7 @@ class Graph:
         called, line = name_of(entry), entry.line
         value, out = self.called(came), self.names.of(made)
         inside = _inside(entry, came, made)  # of a function of the user's: what matters is in it
-        name, integer = inside or (called, not is_inexact(made))
+        name, integer = inside or (called, not has_tangent(made))
         said, where = (f"{name}, inside {called},", ": inside") if inside else (name, "")
         values = {"name": name, "called": called, "said": said, "value": value, "out": out}
         if "stop_gradient" in name or not inside and not integer and _contains(entry, "stop_gradient"):
@@ -248,8 +248,8 @@ class Graph:
         """Where a variable was assigned something computed from the source that was read again on the way to the target."""
         wanted = {id(x) for x, _ in self.leaves(target)}
         for mark in self.marked("state"):
-            into, *given = given_at(mark)
-            if into is not None and id(into) in wanted and not self.dependents.isdisjoint(map(id, given)):
+            into, *values = given_at(mark)
+            if into is not None and id(into) in wanted and not self.dependents.isdisjoint(map(id, values)):
                 return mark
         return None
 
@@ -292,8 +292,9 @@ class Graph:
 
     def unexplained(self, target: Array) -> bool:
         """Whether the target was computed from a constant of unknown origin: no operation made it, nothing refers to it."""
-        leaves = [x for x, _ in self.leaves(target) if x.ndim or not self.names.is_result(x)]
-        return any(id(x) not in self.watched and self.names.name(x) is None for x in leaves if is_inexact(x))
+        leaves = [x for x, _ in self.leaves(target) if isinstance(x, jax.Array) and has_tangent(x)]
+        leaves = [x for x in leaves if x.ndim or not self.names.is_result(x)]
+        return any(id(x) not in self.watched and self.names.name(x) is None for x in leaves)
 
     def unrelated(self, target: Array) -> Reason:
         made, called = at(self.made.get(id(target))), self.names.of(target)
@@ -355,8 +356,8 @@ def _ends_in(closed: JaxProgram, inputs: set[int], output: int, users: bool) -> 
             for inner in contents.jaxprs_in(eqn.params):
                 body = contents.open_jaxpr(inner)
                 if len(body.invars) == len(eqn.invars) and len(body.outvars) == len(eqn.outvars):
-                    if (found := _ends_in(inner, reached, ends[0], users)) is not None:
-                        return found
+                    if (inside := _ends_in(inner, reached, ends[0], users)) is not None:
+                        return inside
             name = (eqn.params.get("name") or eqn.primitive.name).strip("_")
             return (name, not jax.numpy.issubdtype(eqn.outvars[ends[0]].aval.dtype, np.inexact)) if users else None
         active.update(v for j, v in enumerate(eqn.outvars) if not linked[j].isdisjoint(reached))

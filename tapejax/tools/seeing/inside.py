@@ -73,8 +73,8 @@ def _run(program: JaxProgram, inputs: Values, recording: Recording, rounds: Roun
     """Runs a program, equation by equation; of one that is a loop or a choice, what is inside."""
     alone = len(contents.open_jaxpr(program).eqns) == 1
 
-    def run(eqn: Equation, given: Values) -> Sequence[Any]:
-        return (_STRUCTURED.get(eqn.primitive.name, _bind) if alone else _bind)(eqn, given, recording, rounds)
+    def run(eqn: Equation, values: Values) -> Sequence[Any]:
+        return (_STRUCTURED.get(eqn.primitive.name, _bind) if alone else _bind)(eqn, values, recording, rounds)
 
     return evaluate(program, inputs, run)
 
@@ -98,16 +98,16 @@ def _scan(eqn: Equation, inputs: Values, recording: Recording, rounds: Rounds) -
     """The rounds of a loop, one after the other."""
     params = eqn.params
     constants, carried = contents.scan_counts(params)
-    given, carry, rows = inputs[:constants], inputs[constants : constants + carried], inputs[constants + carried :]
+    consts, carry, rows = inputs[:constants], inputs[constants : constants + carried], inputs[constants + carried :]
     order = range(params["length"])
     results = []
     for number, i in enumerate(reversed(order) if params["reverse"] else order, 1):
         before = len(recording.entries)
         row = [_noted(eqn, recording, jax.lax.index_in_dim, x, i, keepdims=False) for x in rows]
-        found = _run(params["jaxpr"], [*given, *carry, *row], recording, {})
-        carry = found[:carried]
+        outs = _run(params["jaxpr"], [*consts, *carry, *row], recording, {})
+        carry = outs[:carried]
         rounds.update({id(x): (number, len(order)) for entry in recording.entries[before:] for x in entry.outputs})
-        results.append(found[carried:])
+        results.append(outs[carried:])
     if params["reverse"]:
         results.reverse()
     columns = zip(*results, strict=True)
@@ -116,9 +116,9 @@ def _scan(eqn: Equation, inputs: Values, recording: Recording, rounds: Rounds) -
 
 def _cond(eqn: Equation, inputs: Values, recording: Recording, rounds: Rounds) -> list[Any]:
     """The branch that was chosen."""
-    index, *given = inputs
+    index, *operands = inputs
     branches = eqn.params["branches"]
-    return _run(branches[max(0, min(int(index), len(branches) - 1))], given, recording, rounds)
+    return _run(branches[max(0, min(int(index), len(branches) - 1))], operands, recording, rounds)
 
 
 _STRUCTURED: dict[str, Callable[[Equation, Values, Recording, Rounds], Sequence[Any]]] = {"scan": _scan, "cond": _cond}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 import io
-import re
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -41,11 +40,21 @@ class _Renaming(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self.expressions.get(node.id, node)
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        match node:
+            case ast.Subscript(
+                value=ast.Subscript(value=x, slice=ast.Slice(lower=ast.Constant() as i, step=None)),
+                slice=ast.Constant(value=0),
+            ):
+                return ast.Subscript(x, i, ast.Load())  # x[3:][0]
+        return node
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         args = []
         for arg in node.args.args:
-            found = self.expressions.get(arg.arg)
-            args.append(ast.arg(found.id if isinstance(found, ast.Name) else arg.arg))
+            other = self.expressions.get(arg.arg)
+            args.append(ast.arg(other.id if isinstance(other, ast.Name) else arg.arg))
         return ast.Lambda(arguments(args), self.visit(node.body))
 
 
@@ -55,8 +64,8 @@ def arguments(args: Sequence[ast.arg]) -> ast.arguments:
 
 def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.expr:
     """`expression` with others in place of names."""
-    found: ast.expr = _Renaming(expressions).visit(copy.deepcopy(expression))
-    return found
+    renamed: ast.expr = _Renaming(expressions).visit(copy.deepcopy(expression))
+    return renamed
 
 
 def names_in(expression: ast.expr) -> list[str]:
@@ -67,9 +76,6 @@ def names_in(expression: ast.expr) -> list[str]:
 def text_of(expression: ast.expr) -> str:
     """An expression on one line."""
     return _formatted(ast.unparse(ast.fix_missing_locations(expression)))
-
-
-_SIMPLE = re.compile(r"-?[\w.]+")
 
 
 def _formatted(text: str) -> str:
@@ -127,7 +133,8 @@ def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
             parts = [("", element) for element in elts]
             opening, closing = ("[", "]") if isinstance(node, ast.List) else ("(", ")")
         case ast.Dict(keys=keys, values=values) if values:
-            parts = [(f"{text_of(k)}: ", value) for k, value in zip(keys, values, strict=True) if k is not None]
+            heads = ["**" if key is None else f"{text_of(key)}: " for key in keys]
+            parts = list(zip(heads, values, strict=True))
             opening, closing = "{", "}"
         case ast.BinOp() | ast.Compare() if not tail.startswith(")"):
             return [f"{indent}{head}(", *_operands(inner, node), f"{indent}){tail}"]

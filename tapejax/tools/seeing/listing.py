@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 import dis
-import functools
 import html
 import itertools
 import re
@@ -22,7 +21,7 @@ import jax
 import numpy as np
 
 from ...jaxprs import contents
-from ...jaxprs.cache import on_clear
+from ...jaxprs.cache import memoised
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...places import Line, Place, line_of, serves
@@ -75,13 +74,13 @@ class Space(dict[str, Any]):
 
 def namespaces() -> list[Variables]:
     """The variables in scope of the user's running code: of the innermost frame first, of ``__main__`` if there is none."""
-    found: list[Variables] = []
+    spaces: list[Variables] = []
     for frame in user_frames():
-        found.append(space := Space(frame.f_locals))
+        spaces.append(space := Space(frame.f_locals))
         space.passing = bytecode(frame.f_code).loops
-        if len(found) == 1 and frame.f_globals is not frame.f_locals:
-            found.append(frame.f_globals)
-    return found or [vars(sys.modules["__main__"])]
+        if len(spaces) == 1 and frame.f_globals is not frame.f_locals:
+            spaces.append(frame.f_globals)
+    return spaces or [vars(sys.modules["__main__"])]
 
 
 class Names:
@@ -121,9 +120,9 @@ class Names:
                 held = () if leaf is None else (leaf.array,)
                 if own := _own_name(variable):
                     self._own |= {id(array): own for array in (*held, *arrays.values())}
-                if known := next(filter(None, map(self.name, held)), None) or own:
+                if called := next(filter(None, map(self.name, held)), None) or own:
                     for array in (*held, *arrays.values()):
-                        self._names.setdefault(id(array), known)
+                        self._names.setdefault(id(array), called)
         self._count = 0
         self._results: set[int] = set()
         stored = _stored(recording.entries)
@@ -149,9 +148,9 @@ class Names:
             if mark.kind != "watch" or id(mark.about) in self._names or id(mark.about) in self._given:
                 continue
             if (name := watched_as(mark)) is not None:
-                found = unused(f"{name}_watched", taken) if name in taken else name
-                self._given[id(mark.about)] = self._watches[id(mark.about)] = found
-                taken.add(found)
+                free = unused(f"{name}_watched", taken) if name in taken else name
+                self._given[id(mark.about)] = self._watches[id(mark.about)] = free
+                taken.add(free)
 
     def _add(self, name: str, value: object, depth: int) -> None:
         if isinstance(value, (str, bytes, int, float, complex, type(None), type, np.ndarray, np.generic)):
@@ -173,8 +172,8 @@ class Names:
     def only(self, values: Sequence[Value]) -> dict[int, str]:
         """What the user's code calls these values, by id."""
         own = {key: name for key, name in self._own.items() if "[" in self._names.get(key, "[")}
-        known = {**self._stored, **self._watches, **self._names, **own}
-        return {id(x): known[id(x)] for x in values if id(x) in known}
+        names = {**self._stored, **self._watches, **self._names, **own}
+        return {id(x): names[id(x)] for x in values if id(x) in names}
 
     def unnamed(self, values: Sequence[Value]) -> dict[int, str]:
         """What the tape calls those of these values that it did not compute, by id."""
@@ -197,13 +196,13 @@ class Names:
         key = id(x)
         if not isinstance(x, jax.Array):
             return number_text(x)
-        found = self._names.get(key) or self._given.get(key)
-        if found is None:
+        name = self._names.get(key) or self._given.get(key)
+        if name is None:
             if _is_scalar(x) and key not in self._watched:
                 return number_text(np.asarray(x)[()])
-            found = self._given[key] = f"c{self._count}"
+            name = self._given[key] = f"c{self._count}"
             self._count += 1
-        return found
+        return name
 
     def typed(self, x: Value) -> str:
         """Its name with its dtype and shape: ``w: float32[3,4]``."""
@@ -230,7 +229,8 @@ def _is_scalar(x: Array) -> bool:
 
 def watched_as(mark: Mark) -> str | None:
     """The name in ``tape.watch(x)`` that a mark notes, where the argument is no more than a name."""
-    return None if mark.where is None else bytecode(mark.where[0]).arguments.get(mark.where[1])
+    names = () if mark.where is None else bytecode(mark.where[0]).operands.get(mark.where[1], ())
+    return names[0] if len(names) == 1 else None
 
 
 def _stored(entries: Sequence[Entry]) -> dict[int, str]:
@@ -252,74 +252,62 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
                 runs.append((entry.where, [position, position + 1]))
                 running[id(code)] = instruction, runs[-1][1]
     last_use = {id(x): position for position, entry in enumerate(entries) for x in entry.inputs}
-    found = {}
+    names = {}
     for (code, instruction), (start, stop) in runs:
         name = bytecode(code).stores.get(instruction)
         if name is None or len(entries[stop - 1].outputs) != 1:
             continue
         used = {i for i in range(start, stop) for x in entries[i].outputs if last_use.get(id(x), -1) >= stop}
         if used <= {stop - 1}:
-            found[stop - 1] = name
-    return found
+            names[stop - 1] = name
+    return names
 
 
 class Bytecode(NamedTuple):
-    """What the instructions of a code object say: the name under which the result of each is stored right away, the name
-    that is the only argument of each call, the names that loops bind; the names of the operands of each, in their order, None
-    where that is no name; and where loops begin and end."""
+    """What the instructions of a code object say: the name under which the result of each is stored right away, the names that
+    loops bind; the names of the operands of each, in their order, None where that is no name; where loops begin and end."""
 
     stores: dict[int, str]
-    arguments: dict[int, str]
     loops: set[str]
     operands: dict[int, tuple[str | None, ...]]
     rounds: list[tuple[int, int]]
 
 
-@functools.lru_cache(256)
+@memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    found = Bytecode({}, {}, set(), {}, [])
+    facts = Bytecode({}, set(), {}, [])
     binding, before, start = False, 0, 0
     operands: list[str | None] = []  # loaded just before
     taking: tuple[str | None, ...] = ()
-    loaded: str | None = None
-    called: str | None = None
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
         binding = opname == "FOR_ITER" or binding and opname.startswith(("UNPACK_", "STORE_"))
         if binding and opname.startswith("STORE_"):
-            found.loops.update(filter(None, names))
+            facts.loops.update(filter(None, names))
         # while a call runs, 3.11 points behind its instruction
-        if called is not None:
-            found.arguments.update(dict.fromkeys(range(start, step.offset), called))
-            called = None
         if taking:
-            found.operands.update(dict.fromkeys(range(start, step.offset), taking))
+            facts.operands.update(dict.fromkeys(range(start, step.offset), taking))
             taking = ()
         if opname in ("CALL", "BINARY_OP"):
             count = (step.arg or 0) if opname == "CALL" else 2
-            known = operands[len(operands) - count :] if count else []
-            taking = (*[None] * (count - len(known)), *known) if known else ()
+            loads = operands[len(operands) - count :] if count else []
+            taking = (*[None] * (count - len(loads)), *loads) if loads else ()
             start = step.offset
         if "BACKWARD" in opname:
-            found.rounds.append((step.argval, step.offset))
+            facts.rounds.append((step.argval, step.offset))
         if opname in ("LOAD_ATTR", "LOAD_METHOD"):
             operands[-1:] = [None, None] if opname == "LOAD_METHOD" else [None]
         elif opname.startswith("LOAD_"):
             operands += names if opname.startswith(_LOADS) else [None]
         elif opname not in ("PRECALL", "CACHE", "PUSH_NULL", "RESUME"):
             operands = []
-        if opname == "CALL":
-            called, start, loaded = loaded if step.arg == 1 else None, step.offset, None
-        elif opname != "PRECALL":
-            loaded = step.argval if opname.startswith(_LOADS) and isinstance(step.argval, str) else None
         if opname.startswith(_STORES) and not names[0].startswith("_"):
-            found.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
+            facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
         before = before if opname == "COPY" else step.offset  # of ``a = b = f(x)`` or ``(a := f(x))``
-    return found
+    return facts
 
 
-on_clear(bytecode.cache_clear)
 _LOADS, _STORES = (tuple(f"{do}_{of}" for of in ("FAST", "NAME", "GLOBAL", "DEREF")) for do in ("LOAD", "STORE"))
 
 
@@ -376,13 +364,13 @@ def options(entry: Entry) -> list[str]:
         return []
     what, static = entry.op.bound
     if "jaxpr" in static:  # a function of `jnp`: the static arguments of its one operation
-        found = [{**eqn.params} for eqn in contents.open_jaxpr(static["jaxpr"]).eqns]
-        found = [params for params in found if any(key in params for key in _TELLING)]
-        static = found[0] if len(found) == 1 and getattr(what, "name", None) in contents.JIT else {}
-    told = [key for key in _TELLING if static.get(key) not in (None, False, ())]
+        equations = [{**eqn.params} for eqn in contents.open_jaxpr(static["jaxpr"]).eqns]
+        equations = [params for params in equations if any(key in params for key in _TELLING)]
+        static = equations[0] if len(equations) == 1 and getattr(what, "name", None) in contents.JIT else {}
+    keys = [key for key in _TELLING if static.get(key) not in (None, False, ())]
     if all(getattr(x, "shape", None) == () for x in entry.outputs):  # of all axes
-        told = [key for key in told if key not in ("axis", "axes")]
-    return [_option(key, static[key]) for key in told]
+        keys = [key for key in keys if key not in ("axis", "axes")]
+    return [_option(key, static[key]) for key in keys]
 
 
 def _option(key: str, value: object) -> str:
@@ -400,7 +388,7 @@ def ancestors(
     content, the values that it came of: what these were computed from counts, too."""
     wanted: set[int] = set()
     used: dict[int, tuple[Value, int]] = {}
-    found = []
+    positions = []
 
     def want(x: Value, position: int) -> None:
         used[id(x)] = (x, position)
@@ -414,22 +402,22 @@ def ancestors(
     for position in reversed(range(len(entries))):
         entry = entries[position]
         if any(id(x) in wanted for x in entry.outputs):
-            found.append(position)
+            positions.append(position)
             for x in entry.outputs:
                 used.pop(id(x), None)
             for x in entry.inputs:
                 if isinstance(x, jax.Array):
                     want(x, position)
-    return found[::-1], used
+    return positions[::-1], used
 
 
 def dependents(entries: Sequence[Entry], arrays: Iterable[Value], without: Container[int] = ()) -> set[int]:
     """The ids of `arrays` and of all that was computed from them, gradient or not, but for those `without`."""
-    found = {id(x) for x in arrays}
+    ids = {id(x) for x in arrays}
     for entry in entries:
-        if not found.isdisjoint(map(id, entry.inputs)):
-            found.update(id(x) for x in entry.outputs if id(x) not in without)
-    return found
+        if not ids.isdisjoint(map(id, entry.inputs)):
+            ids.update(id(x) for x in entry.outputs if id(x) not in without)
+    return ids
 
 
 # ---- the table ------------------------------------------------------------------------------------------------------

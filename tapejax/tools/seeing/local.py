@@ -22,7 +22,7 @@ from ...tape.operation import Op
 from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry
 from ...tape.slicing import Step
-from ...tf.values.shown import CELLS, number_text
+from ...tf.values.shown import CELLS, is_elsewhere, number_text
 from ...tf.values.types import Array
 from .listing import Names, name_of, options
 from .tables import cut, tables
@@ -76,8 +76,8 @@ def local(at: Pass) -> Local:
     shapes = f"{sum(z.size for z in outputs)}×{x.size}"
     if isinstance(at.step.op, PullbackOp):
         return Local(back="the operation's own gradient function", shapes=shapes)
-    known = not any(isinstance(value, Tracer) for value in (*at.inputs, *outputs, at.part))
-    if not known or len(outputs) > 1 or jnp.iscomplexobj(x) or jnp.iscomplexobj(outputs[0]):
+    numbers = not any(isinstance(x, Tracer) or is_elsewhere(x) for x in (*at.inputs, *outputs, at.part))
+    if not numbers or len(outputs) > 1 or jnp.iscomplexobj(x) or jnp.iscomplexobj(outputs[0]):
         return Local(shapes=shapes)
     return _of_table(at, x, *outputs) or _of_jacobian(at, x, *outputs) or Local(shapes=shapes)
 
@@ -85,16 +85,16 @@ def local(at: Pass) -> Local:
 def _of_table(at: Pass, x: Array, z: Array) -> Local | None:
     """The local derivative of an operation that has a rule, if the rule gives JAX's numbers."""
     name, (cotangent,) = name_of(at.entry), at.cotangents.values()
-    found = _environment(at, z)
+    values = _environment(at, z)
     if at.i < len(rules := ELEMENTWISE.get(name, ())):
         factor = at.run(operation.pushforward, jnp.ones_like(x))
         product, rule = _summed_to(_numbers(cotangent) * _numbers(factor), x.shape), _rule(rules, at)
-        if product is not None and _agree(product, at.part, x) and _agree(_evaluated(rule, found), factor, x):
+        if product is not None and _agree(product, at.part, x) and _agree(_evaluated(rule, values), factor, x):
             return Local(_written(rule, at), factor)
     if at.i < len(back := BACK.get(name, ())):
-        given = found | {"dz": _numbers(cotangent)}
-        if _agree(_evaluated(back[at.i], given), at.part, x):
-            sides = (_evaluated(side, given) for side in back[at.i].split("@"))
+        backward_values = values | {"dz": _numbers(cotangent)}
+        if _agree(_evaluated(back[at.i], backward_values), at.part, x):
+            sides = (_evaluated(side, backward_values) for side in back[at.i].split("@"))
             shapes = " · ".join("×".join(map(str, np.shape(side))) for side in sides)
             return Local(back=_written(back[at.i], at), forward=_written(FORWARD[name][at.i], at), shapes=shapes)
     return None
@@ -119,8 +119,8 @@ def _of_jacobian(at: Pass, x: Array, z: Array) -> Local | None:
 
 
 def _environment(at: Pass, z: Array) -> dict[str, Any]:
-    given = {name: _numbers(x) for name, x in zip("xyw", at.inputs, strict=False) if not is_key(x)}
-    return given | {"z": _numbers(z), "n": _exponent(at)}
+    values = {name: _numbers(x) for name, x in zip("xyw", at.inputs, strict=False) if not is_key(x)}
+    return values | {"z": _numbers(z), "n": _exponent(at)}
 
 
 def _rule(rules: Sequence[str], at: Pass) -> str:
@@ -129,18 +129,18 @@ def _rule(rules: Sequence[str], at: Pass) -> str:
 
 
 def _exponent(at: Pass) -> float | None:
-    told = options(at.entry)
-    return float(told[0]) if told and re.fullmatch(r"-?[\d.]+", told[0]) else None
+    texts = options(at.entry)
+    return float(texts[0]) if texts and re.fullmatch(r"-?[\d.]+", texts[0]) else None
 
 
 def _numbers(x: Value) -> np.ndarray:
     return np.asarray(x).astype(np.float64)
 
 
-def _evaluated(rule: str, given: Mapping[str, Any]) -> Any:
+def _evaluated(rule: str, values: Mapping[str, Any]) -> Any:
     try:
         with np.errstate(all="ignore"):
-            return eval(rule, {"__builtins__": {}}, {**_FUNCTIONS, **given})  # one of the rules above
+            return eval(rule, {"__builtins__": {}}, {**_FUNCTIONS, **values})  # one of the rules above
     except (NameError, TypeError, ValueError, AttributeError):  # another operation has that name, or fewer inputs
         return None
 
@@ -152,36 +152,36 @@ def _summed_to(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
     return x if x.shape == shape else None
 
 
-def _agree(found: Any, right: Array, like: Array) -> bool:
+def _agree(numbers: Any, right: Array, like: Array) -> bool:
     """Whether two arrays are equal up to the rounding of their dtype."""
     try:
-        found = np.broadcast_to(found, right.shape)
+        numbers = np.broadcast_to(numbers, right.shape)
     except ValueError:  # of another shape
         return False
-    if found.dtype == object:  # None
+    if numbers.dtype == object:  # None
         return False
     close, right = float(jnp.finfo(like.dtype).eps) ** 0.5, _numbers(right)
     finite = np.abs(right[np.isfinite(right)])
-    return bool(np.allclose(found, right, rtol=close, atol=close * float(finite.max(initial=0.0)), equal_nan=True))
+    return bool(np.allclose(numbers, right, rtol=close, atol=close * float(finite.max(initial=0.0)), equal_nan=True))
 
 
 def _written(rule: str, at: Pass) -> str:
     """A rule with the names of the values, and with numbers in the place of scalars."""
-    known = dict(zip("xyw", at.inputs, strict=False)) | dict(zip("z", at.entry.outputs, strict=False))
-    if rule in ("1", "-1") or rule in known and not np.ndim(known[rule]):
+    values = dict(zip("xyw", at.inputs, strict=False)) | dict(zip("z", at.entry.outputs, strict=False))
+    if rule in ("1", "-1") or rule in values and not np.ndim(values[rule]):
         return ""  # its value says the same
     n = _exponent(at)
     rule = rule.replace("(n - 1)", f"{(n or 0) - 1:g}")
 
-    def said(found: re.Match[str]) -> str:
-        name = found[0]
+    def said(match: re.Match[str]) -> str:
+        name = match[0]
         if name == "n":
             return f"{n or 0:g}"
         if name == "dz":
             return f"∂{at.of}/∂{_called(at.entry.outputs[0], at.names)}"
         if name in ("dx", "dy"):
-            return f"∂{_called(known[name[1:]], at.names)}/∂v"
-        return _called(known[name], at.names)
+            return f"∂{_called(values[name[1:]], at.names)}/∂v"
+        return _called(values[name], at.names)
 
     rule = re.sub(r"\b(d?[xyz]|w|n)\b", said, rule).replace(".mT", "ᵀ").replace(" @ ", " · ").replace(" * ", " · ")
     return rule.replace("**1", "").replace("**2", "²").replace("**3", "³").replace("**", "^")

@@ -97,16 +97,16 @@ def memory(recording: Recording, targets: Sequence[Value], sources: Sequence[Sou
     for entry, call in zip(recording.entries, calls, strict=True):
         for x in entry.inputs:
             used_in.setdefault(id(x), set()).add(call)
-    found: dict[object, tuple[Line | None, list[int]]] = {}
+    by_line: dict[object, tuple[Line | None, list[int]]] = {}
     for entry, call in zip(recording.entries, calls, strict=True):
-        line, numbers = found.setdefault(entry.line and entry.line[:2], (entry.line, [0, 0, 0, 0]))
+        line, numbers = by_line.setdefault(entry.line and entry.line[:2], (entry.line, [0, 0, 0, 0]))
         for x in {id(x): x for x in _made_by(entry)}.values():
             if id(x) not in kept:
                 continue
             inside = call is not None and used_in.get(id(x), {call}) == {call}
             for i, amount in enumerate((1, x.nbytes, x.nbytes * (id(x) in read), x.nbytes * inside)):
                 numbers[i] += amount
-    return Memory([MemoryRow(line, *numbers) for line, numbers in found.values() if numbers[0]])
+    return Memory([MemoryRow(line, *numbers) for line, numbers in by_line.values() if numbers[0]])
 
 
 def _made_by(entry: Entry) -> list[Value]:
@@ -156,17 +156,17 @@ def _held_by_pullbacks(pullbacks: Sequence[Callable]) -> list[int]:
 
 def _closed_over(functions: Sequence[Callable]) -> list[Any]:
     """The arrays and tensors that `functions` close over, one for each reference."""
-    found: list[Any] = []
+    arrays: list[Any] = []
     seen: set[int] = set()
     waiting: list[Any] = list(functions)
     while waiting:
         x = waiting.pop()
         if isinstance(x, (jax.Array, Tensor)):
-            found.append(x)
+            arrays.append(x)
         elif id(x) not in seen:
             seen.add(id(x))
             waiting += _parts(x)
-    return found
+    return arrays
 
 
 def _parts(x: object) -> list[Any]:

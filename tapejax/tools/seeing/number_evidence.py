@@ -14,7 +14,7 @@ from ...tape.recording import Entry
 from ...tape.slicing import Relevant
 from ...tape.structures import Leaf
 from ...tf.values.errors import NonFiniteError
-from ...tf.values.shown import number_text, value_text
+from ...tf.values.shown import is_elsewhere, number_text, value_text
 from .graph_evidence import BREAKS, Graph
 from .listing import name_of
 from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason
@@ -34,25 +34,26 @@ class GradientNumbers:
 
     @functools.cached_property
     def gradients(self) -> Sequence[np.ndarray | None]:
-        """NumPy arrays, or None each where nothing can be computed: under a trace, of values that were deleted since, by a
+        """NumPy arrays, or None each where nothing can be computed: under a trace, of values that were deleted since or are on
+        other processes, by a
         rule of the user's that raises."""
         try:
-            found = self._walk.gradients if self._known else []
+            arrays = self._walk.gradients if self._known else []
         except Exception:
-            found = []
-        return [np.asarray(x) for x in found] or [None] * self._count
+            arrays = []
+        return [None if is_elsewhere(x) else np.asarray(x) for x in arrays] or [None] * self._count
 
     @functools.cached_property
     def _zeros(self) -> dict[int, tuple[bool, set[int]]]:
         return {number: (silent, zero) for number, silent, zero in self._walk.zeros()}
 
-    def zero(self, position: int, graph: Graph, found: Sequence[Relevant], of: str) -> list[Reason]:
-        """If the gradient with respect to a source is zero: the operations on the way, `found`, that make it so."""
+    def zero(self, position: int, graph: Graph, relevant: Sequence[Relevant], of: str) -> list[Reason]:
+        """If the gradient with respect to a source is zero: the operations on the way, among `relevant`, that make it so."""
         gradient = self.gradients[position]
         if gradient is None or not gradient.size or is_nonzero(gradient):
             return []
         stops = []
-        for number, active_ins, *_ in reversed(found):
+        for number, active_ins, *_ in reversed(relevant):
             entry = graph.entries[number]
             silent, zero = self._zeros.get(number, (False, set()))
             for i in zero.intersection(active_ins):
@@ -70,9 +71,11 @@ class GradientNumbers:
         try:
             check_numerics(self._walk, self._ends)
         except NonFiniteError as error:
-            said, found, cure = str(error).partition(". Its derivative")
+            said, in_derivative, cure = str(error).partition(". Its derivative")
             values = {"value": "nan" if np.isnan(_wide(gradient)).any() else "infinite", "said": said, "cure": cure}
-            return reason("not finite" if found else "not finite: forward", at(error.entry), **values), error.entry
+            return reason(
+                "not finite" if in_derivative else "not finite: forward", at(error.entry), **values
+            ), error.entry
         return None
 
 

@@ -107,12 +107,12 @@ class Parameters:
         self.all: list[Parameter] = []
         for i, (wish, value) in enumerate(zip(wishes, values, strict=True)):
             what = f"arguments[{(i if wish is None else wish)!r}]"
-            found = [(path, leaf.value, self._seen(leaf, what)) for path, leaf in _leaves(value, what)]
-            named_so = names.name(found[0][2]) if names and len(found) == 1 else None
+            leaves = [(path, leaf.value, self._seen(leaf, what)) for path, leaf in _leaves(value, what)]
+            named_so = names.name(leaves[0][2]) if names and len(leaves) == 1 else None
             name = self._unused(named_so, i) if wish is None else wish
             if not is_parameter_name(name) or any(name == other.name for other in self.all):
                 raise ValueError(_said("name", what=what, name=name))
-            self.all += [Parameter(name, each, array, path) for path, each, array in found]
+            self.all += [Parameter(name, each, array, path) for path, each, array in leaves]
         self._require_own(starts)
         first = inspect.Parameter("sources", inspect.Parameter.POSITIONAL_ONLY)
         rest = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in self.names()]
@@ -183,11 +183,11 @@ class Parameters:
         for each in self.all:
             came = dependents(entries, [each.array], held)
             state: dict[int, Mark] = {}  # what was computed from it through an assignment to a variable
-            for mark, (into, *given) in looks:
-                if mark.kind in _LOOKED and any(id(x) in came for x in given):
+            for mark, (into, *values) in looks:
+                if mark.kind in _LOOKED and any(id(x) in came for x in values):
                     _refuse(each.name, _said(mark.kind), mark)
                 if mark.kind == "state" and into is not None and id(into) not in held:
-                    ways = (mark if id(x) in came else state.get(id(x)) for x in given)
+                    ways = (mark if id(x) in came else state.get(id(x)) for x in values)
                     if (first := next(filter(None, ways), None)) is not None:
                         state |= dict.fromkeys(dependents(entries, [into], held), first)
             for target in query.targets:
@@ -196,7 +196,7 @@ class Parameters:
             came_of |= dict.fromkeys(came, each.name)
         if self.all:
             self._require_connected(query)
-            used = {id(x) for _, (_, *given) in looks for x in given} | {id(x) for x in query.targets}
+            used = {id(x) for _, (_, *values) in looks for x in values} | {id(x) for x in query.targets}
             self._require_recorded(came_of, used.union(id(x) for entry in entries for x in entry.inputs))
             self._require_no_python(query)
 

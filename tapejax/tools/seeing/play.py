@@ -26,7 +26,7 @@ from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry, is_deleted, type_of
 from ...tape.slicing import Step
 from ...tape.sweep import add_cotangents
-from ...tf.values.shown import CELLS, value_text
+from ...tf.values.shown import CELLS, is_elsewhere, value_text
 from ...tf.values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened
@@ -213,24 +213,28 @@ class _Page:
     def forward(self, node: Node) -> Json:
         own = self.inner | {id(x) for x in node.arrays}
         inputs = [x for entry in self._entries(node) for x in entry.inputs if isinstance(x, jax.Array)]
-        given = {id(x): x for x in inputs if id(x) not in own and not is_number(x, self.walk.names)}
-        ins, outs = (list(map(self.array, list(side)[:LEAVING])) for side in (given.values(), node.arrays))
+        arguments = {id(x): x for x in inputs if id(x) not in own and not is_number(x, self.walk.names)}
+        ins, outs = (list(map(self.array, list(side)[:LEAVING])) for side in (arguments.values(), node.arrays))
         about = {"node": self.number[id(node)], "said": self.said(node), "ins": ins, "outs": outs}
         return {"kind": "forward", **about, "pushed": self.pushed(node) if len(node.positions) == 1 else []}
 
     def pushed(self, node: Node) -> list[Json]:
         """How the tangents of an operation's inputs become that of its result."""
         (position,), (entry,) = node.positions, self._entries(node)
-        found = []
+        rules = []
         for i, x in enumerate(entry.inputs):
-            if (known := self.locals.get((position, i))) is not None and id(x) in self.tangents:
-                value = known.value
-                summed = value is not None and not known.matrix and value.shape != entry.outputs[0].shape
-                told = {"rule": known.rule or known.forward, "value": self.value(value), "shapes": known.shapes}
-                found.append({**told, "by": self.tangent(x), "matrix": known.matrix, "sum": summed})
-        if found and any(x is source for x in entry.outputs for source in self.walk.query.arrays):
-            found.append({"rule": "its own direction", "value": None, "shapes": ""})
-        return found
+            if (derivative := self.locals.get((position, i))) is not None and id(x) in self.tangents:
+                value = derivative.value
+                summed = value is not None and not derivative.matrix and value.shape != entry.outputs[0].shape
+                facts = {
+                    "rule": derivative.rule or derivative.forward,
+                    "value": self.value(value),
+                    "shapes": derivative.shapes,
+                }
+                rules.append({**facts, "by": self.tangent(x), "matrix": derivative.matrix, "sum": summed})
+        if rules and any(x is source for x in entry.outputs for source in self.walk.query.arrays):
+            rules.append({"rule": "its own direction", "value": None, "shapes": ""})
+        return rules
 
     def tangent(self, x: Array) -> int | None:
         return self.value(self.tangents.get(id(x)))
@@ -247,17 +251,22 @@ class _Page:
         """What the seeds and each node add to which cotangents, and what the sources have in the end."""
         walk, program = self.walk, self.walk.program
         ct: dict[int, Array] = {}
-        told: dict[int, Array] = {}  # the cotangents by slot, as far as frames have told them
+        shown: dict[int, Array] = {}  # the cotangents by slot, as far as frames have told them
         frames: list[Json] = [{"kind": "seed", "sums": {}}]
 
         def add(slot: int, x: Value, part: Array, after: Array, why: Json | None = None) -> None:
-            known = frames[-1]["sums"].setdefault(slot, [x, told.get(slot), [], after])
-            known[2].append((part, why))
-            known[3] = told[slot] = after
+            row = frames[-1]["sums"].setdefault(slot, [x, shown.get(slot), [], after])
+            row[2].append((part, why))
+            row[3] = shown[slot] = after
 
         for slot, x, seed in zip(program.targets, walk.query.targets, walk.seeds, strict=True):
             if slot is not None:
-                add(slot, x, seed, operation.apply(add_cotangents, told[slot], seed) if slot in told else seed)
+                add(
+                    slot,
+                    x,
+                    seed,
+                    operation.apply(add_cotangents, shown[slot], seed) if slot in shown else seed,
+                )
         node_at = {position: node for node in self.operations for position in node.positions}
         for position, entry, step, back in walk.sweep(ct):
             node = node_at[position]
@@ -274,68 +283,72 @@ class _Page:
                     add(step.ins[i], entry.inputs[i], part, ct[step.ins[i]], why)
         for frame in frames:
             told_whole = "node" not in frame or len(self.nodes[frame["node"]].positions) == 1
-            found = [known for known in frame["sums"].values() if id(known[0]) not in self.inner]
-            frame["sums"] = [self.sum(known, told_whole) for known in found]
+            rows = [row for row in frame["sums"].values() if id(row[0]) not in self.inner]
+            frame["sums"] = [self.sum(row, told_whole) for row in rows]
         self.gradients = walk.gathered(ct)
         leaves = zip(walk.structure.leaves, self.gradients, strict=True)
         gradients = [{"name": walk.names.of(leaf.array), "value": self.value(x)} for leaf, x in leaves]
         return [*frames, {"kind": "end", "gradients": gradients}]
 
-    def sum(self, known: Sequence[Any], whole: bool) -> Json:
+    def sum(self, row: Sequence[Any], whole: bool) -> Json:
         """What was added to the cotangent of an array; unless it is told `whole`, the parts are only counted."""
-        x, before, parts, after = known
-        told = {"array": self.array(x), "before": self.value(before), "after": self.value(after)}
+        x, before, parts, after = row
+        facts = {"array": self.array(x), "before": self.value(before), "after": self.value(after)}
         shown = [(self.value(part), why) for part, why in parts] if whole else []
-        return {**told, "parts": [value for value, _ in shown], "whys": [why for _, why in shown], "count": len(parts)}
+        return {**facts, "parts": [value for value, _ in shown], "whys": [why for _, why in shown], "count": len(parts)}
 
     def why(self, position: int, step: Step, i: int, part: Array) -> Json:
         """How a cotangent becomes what is added at an input: by which factor, or by which rule."""
         entry, cotangents = self.entries[position], self.came[position]
         inputs = [self.walk.values[slot] for slot in step.ins]
-        found = local(Pass(entry, step, inputs, i, cotangents, part, self.walk.names, self.walk.of))
-        self.locals[position, i] = found
-        told = {"rule": found.rule or found.back, "value": self.value(found.value), "shapes": found.shapes}
-        if found.value is not None:
+        derivative = local(Pass(entry, step, inputs, i, cotangents, part, self.walk.names, self.walk.of))
+        self.locals[position, i] = derivative
+        facts = {
+            "rule": derivative.rule or derivative.back,
+            "value": self.value(derivative.value),
+            "shapes": derivative.shapes,
+        }
+        if derivative.value is not None:
             (cotangent,) = cotangents.values()
-            summed = not found.matrix and found.value.shape != part.shape
-            told |= {"by": self.value(cotangent), "matrix": found.matrix, "sum": summed}
-        return told
+            summed = not derivative.matrix and derivative.value.shape != part.shape
+            facts |= {"by": self.value(cotangent), "matrix": derivative.matrix, "sum": summed}
+        return facts
 
     def split(self) -> list[Json] | None:
         """JAX's programs beside the tape; the rows of an equation have the node of the operation that it belongs to."""
-        found = listed(self.walk)
+        programs = listed(self.walk)
         node_at = {position: self.number[id(node)] for node in self.operations for position in node.positions}
         places = [node_at[position] for position in self.walk.positions()]
-        for program in found or ():
+        for program in programs or ():
             program["rows"] = [[text, whole, None if at is None else places[at]] for text, whole, at in program["rows"]]
-        return found
+        return programs
 
     def forward_mode(self) -> Json:
         """The tangents of the arrays, and the derivative of the target once more, from the gradient."""
         walk = self.walk
         arrays = {self._found[id(x)]: x for x in self.seen if id(x) in self.tangents}
-        told: Json = {"tangents": [[i, self.tangent(x)] for i, x in arrays.items()], "product": None}
-        told["targets"] = [self.array(x) for x in walk.query.targets if id(x) in self.tangents]
+        page: Json = {"tangents": [[i, self.tangent(x)] for i, x in arrays.items()], "product": None}
+        page["targets"] = [self.array(x) for x in walk.query.targets if id(x) in self.tangents]
         seeds = [seed for seed in walk.seeds if seed is not None]
         if len(seeds) == 1 and seeds[0].size == 1 and not isinstance(seeds[0], Tracer) and (seeds[0] == 1).all():
             pairs = [(x, v) for x, v in zip(self.gradients, self.directions, strict=True) if x is not None]
             if pairs and not any(jax.numpy.iscomplexobj(v) for _, v in pairs):
-                told["product"] = self.value(_along(pairs))
-        return told
+                page["product"] = self.value(_along(pairs))
+        return page
 
     def inside(self, node: Node) -> Json | None:
         """The page of what an operation is made of, with the cotangents and tangents that it has here."""
         (position,), (entry,) = node.positions, self._entries(node)
         cotangents = self.came.get(position, {})
-        known = not any(
+        plain = not any(
             isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in (*entry.inputs, *cotangents.values())
         )
-        if self.depth == DEPTH or not cotangents or not known or isinstance(entry.op, PullbackOp):
+        if self.depth == DEPTH or not cotangents or not plain or isinstance(entry.op, PullbackOp):
             return None
-        found = opened(entry.op, entry.inputs)
-        if found is None:
+        opened_here = opened(entry.op, entry.inputs)
+        if opened_here is None:
             return None
-        tape, outputs, rounds = found
+        tape, outputs, rounds = opened_here
         names, tangents = self.walk.names, self.tangents
         sources = list({id(entry.inputs[i]): entry.inputs[i] for at, i in self.locals if at == position}.values())
         arrays = [(x, x) for x in entry.inputs if isinstance(x, jax.Array) and not is_number(x, names)]
@@ -347,16 +360,16 @@ class _Page:
         nodes = graph(walk.names, walk.query)
         directions = [tangents[id(x)] if id(x) in tangents else jax.numpy.zeros_like(x) for x in sources]
         inner = _Page(walk, directions, nodes, arrange(nodes), self.depth + 1, rounds)
-        told = inner.data()
+        page = inner.data()
         self.scale = max(self.scale, inner.scale)
-        return told
+        return page
 
     def round(self, node: Node) -> str:
         """In which rounds of a loop an operation, or a group of them, ran."""
-        found = [self.rounds[id(x)] for entry in self._entries(node) for x in entry.outputs if id(x) in self.rounds]
-        if not found:
+        rounds = [self.rounds[id(x)] for entry in self._entries(node) for x in entry.outputs if id(x) in self.rounds]
+        if not rounds:
             return ""
-        (first, count), (last, _) = min(found), max(found)
+        (first, count), (last, _) = min(rounds), max(rounds)
         return f"round {first} of {count}" if first == last else f"rounds {first} … {last} of {count}"
 
     # ---- the graph ----
@@ -410,10 +423,10 @@ class _Page:
 
 def _pieces(edge: Edge) -> list[Edge]:
     """An edge with all the pieces that it was cut into."""
-    found = [edge]
-    while found[-1].head.kind == "turn":
-        found += found[-1].head.outs
-    return found
+    pieces = [edge]
+    while pieces[-1].head.kind == "turn":
+        pieces += pieces[-1].head.outs
+    return pieces
 
 
 def _pixels(*inches: float) -> list[float]:
@@ -422,11 +435,11 @@ def _pixels(*inches: float) -> list[float]:
 
 def _path(curves: Sequence[Sequence[tuple[float, float]]]) -> str:
     """Curves as an SVG path; a curve of five points begins with a straight line."""
-    found = ""
+    path = ""
     for curve in curves:
         texts = [" ".join(map(str, _pixels(*point))) for point in curve]
-        found += f"{'L' if found else 'M'}{texts[0]}{''.join(f'L{x}' for x in texts[1:-3])}C{' '.join(texts[-3:])}"
-    return found
+        path += f"{'L' if path else 'M'}{texts[0]}{''.join(f'L{x}' for x in texts[1:-3])}C{' '.join(texts[-3:])}"
+    return path
 
 
 @jax.jit  # one program to compile, where each product would be one
@@ -445,8 +458,8 @@ def _shown(x: Array) -> Json:
         return {**said, "text": value_text(x)}
     if is_deleted(x) or not (jax.numpy.issubdtype(x.dtype, np.number) or x.dtype == np.bool_):
         return {**said, "text": "deleted" if is_deleted(x) else ""}
-    if not x.size:
-        return {**said, "text": "empty"}
+    if not x.size or is_elsewhere(x):
+        return {**said, "text": value_text(x) if x.size else "empty"}
     shape = [size for size in x.shape if size > 1] if x.ndim > 2 else x.shape  # one image of a batch is a matrix
     shape = (int(np.prod(shape[:-1])), shape[-1]) if len(shape) > 2 else shape
     grid = np.atleast_2d(np.asarray(x).reshape(shape))
@@ -464,14 +477,14 @@ def _largest_of_blocks(grid: np.ndarray) -> np.ndarray:
     for axis in (0, 1):
         blocks = np.array_split(grid, min(grid.shape[axis], BLOCKS), axis)
         furthest = [np.abs(block).argmax(axis, keepdims=True) for block in blocks]
-        found = [np.take_along_axis(block, at, axis) for block, at in zip(blocks, furthest, strict=True)]
-        grid = np.concatenate(found, axis)
+        largest = [np.take_along_axis(block, at, axis) for block, at in zip(blocks, furthest, strict=True)]
+        grid = np.concatenate(largest, axis)
     return grid
 
 
 def _largest(x: Array) -> float:
     """The largest finite absolute value; 0 of integers, which may be labels or seeds."""
-    if isinstance(x, Tracer) or is_deleted(x) or not jax.numpy.issubdtype(x.dtype, np.inexact):
+    if isinstance(x, Tracer) or is_deleted(x) or is_elsewhere(x) or not jax.numpy.issubdtype(x.dtype, np.inexact):
         return 0.0
     sizes = np.abs(np.asarray(x).astype(np.complex128 if jax.numpy.iscomplexobj(x) else np.float64))
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))
@@ -484,12 +497,12 @@ def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int
         if line is not None:
             files.setdefault(line.file, {})[line.number] = line
     rows: list[Json] = []
-    found = {}
-    for file, known in files.items():
-        rows.append({"file": str(known[min(known)]).rpartition(":")[0]})
+    row_of = {}
+    for file, lines_of_file in files.items():
+        rows.append({"file": str(lines_of_file[min(lines_of_file)]).rpartition(":")[0]})
         texts: dict[int, str] = {}
         before = -BETWEEN
-        for number in sorted(known):
+        for number in sorted(lines_of_file):
             start = before + 1 if number - before <= BETWEEN + 1 else max(number - 1, 1)
             texts |= {n: linecache.getline(file, n).rstrip() for n in range(start, number + 1)}
             before = number
@@ -498,8 +511,8 @@ def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int
         for number, text in texts.items():
             if number != before + 1:
                 rows.append({"gap": True})
-            if number in known:
-                found[file, number] = len(rows)
+            if number in lines_of_file:
+                row_of[file, number] = len(rows)
             rows.append({"number": number, "text": text[indent:]})
             before = number
-    return rows, found
+    return rows, row_of

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import ast
 import itertools
+import linecache
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import CodeType
 from typing import Any, NamedTuple
 
+import jax
+
+from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Positions, Value
 from ...places import Place, line_of, serves
 from ...tape.operation import Op
 from ...tape.recording import Entry
-from ...tape.slicing import Program, Step
+from ...tape.slicing import Program
 from . import layout, scopes
+from .layout import names_in
 from .listing import bytecode
 from .scopes import Function, Key, Names, Statement, new_key
+from .spelling import array_text
 
 Path = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
 
@@ -96,7 +102,8 @@ def _in_loop(code: CodeType, instruction: int) -> bool:
 def is_function(code: CodeType) -> bool:
     """Whether calls of `code` are printed as calls: a function of the user's, or what a layer of a library computes."""
     if serves(code.co_filename):
-        return code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename
+        method = code.co_qualname.split(".")[-2:-1] not in ([], ["<locals>"])
+        return method and (code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename)
     return not code.co_name.startswith("<")
 
 
@@ -120,13 +127,28 @@ def call_name(code: CodeType) -> str:
     return "model" if code.co_name in ("call", "__call__") else code.co_name.strip("_") or "function"
 
 
+def _name_in(caller: Running, code: CodeType) -> str:
+    """`call_name`; of a model of layers, what the user's code calls it where it is called."""
+    name, outer = call_name(code), caller.code
+    if name != "model" or serves(outer.co_filename):
+        return name
+    line, _, column, _ = next(itertools.islice(outer.co_positions(), caller.place // 2, None))
+    text = linecache.getline(outer.co_filename, line or 0)[column or 0 :]
+    called = re.match(r"(?:\w+\.)*([A-Za-z]\w*)\(", text)
+    return called[1] if called else name
+
+
 # ---- scopes while they are written ----------------------------------------------------------------------------------
 
 
 class Scope:
-    """The values of a function that is being written; `used` are those that lines before the ones written so far must make."""
+    """The values of a function that is being written, and is called in `parent`: what it does not make is handed to it.
 
-    def __init__(self) -> None:
+    `used` are those that lines before the ones written so far must make.
+    """
+
+    def __init__(self, parent: Scope | None = None):
+        self.parent = parent
         self.used: dict[int, Value] = {}
         self.keys: dict[int, Key] = {}
         self.constants: dict[int, tuple[Key, Value]] = {}
@@ -148,15 +170,15 @@ class Scope:
 
     def levels(self) -> list[Set[int]]:
         """What varies in each of the scopes around this one, by id."""
-        return []
+        return [] if self.parent is None else self.parent.levels()
 
     def is_local(self, x: Value) -> bool:
         """Whether a value is made in a function that a derivative is taken of, or is its parameter."""
-        return False
+        return self.parent is not None and self.parent.is_local(x)
 
     def has_tree(self, arrays: Sequence[Value]) -> bool:
         """Whether these values are in trees here."""
-        return True
+        return self.parent is None or self.parent.has_tree(arrays)
 
     def part(self, path: Path, arrays: Sequence[Value]) -> Key:
         """The part of a tree that has `arrays`."""
@@ -176,80 +198,69 @@ class Within(Scope):
     """
 
     def __init__(self, parent: Scope, local: Set[int], varying: Set[int]):
-        super().__init__()
-        self.parent, self.local, self.varying = parent, local, varying
+        super().__init__(parent)
+        self.around, self.local, self.varying = parent, local, varying
         self.tree: set[int] = set()  # the parameters that are in the tree that is the one parameter
 
     def other(self, x: Value, literal: Callable[[Value], str | None]) -> str:
-        return self.parent.key(x) if id(x) in self.varying else self.parent.other(x, literal)
+        return self.around.key(x) if id(x) in self.varying else self.around.other(x, literal)
 
     def levels(self) -> list[Set[int]]:
-        return [self.varying, *self.parent.levels()]
+        return [self.varying, *self.around.levels()]
 
     def is_local(self, x: Value) -> bool:
         return id(x) in self.local
 
     def has_tree(self, arrays: Sequence[Value]) -> bool:
         if self.local.isdisjoint(map(id, arrays)):
-            return self.parent.has_tree(arrays)
+            return self.around.has_tree(arrays)
         return all(id(x) in self.tree for x in arrays)
 
     def part(self, path: Path, arrays: Sequence[Value]) -> Key:
         outside = self.local.isdisjoint(map(id, arrays))
-        return self.parent.part(path, arrays) if outside else super().part(path, arrays)
+        return self.around.part(path, arrays) if outside else super().part(path, arrays)
 
 
-class Inner(Scope):
-    """The scope of a function called by `parent`'s: what it does not make is handed to it."""
-
-    def __init__(self, parent: Scope):
-        super().__init__()
-        self.parent = parent
-
-    def levels(self) -> list[Set[int]]:
-        return self.parent.levels()
-
-    def is_local(self, x: Value) -> bool:
-        return self.parent.is_local(x)
-
-    def has_tree(self, arrays: Sequence[Value]) -> bool:
-        return self.parent.has_tree(arrays)
-
-
+_FILLED = re.compile(r"jnp\.(zeros|ones|full)\(.{,40}$")
 _NO_VALUES = ("self", "cls", "training")
+
+
+class _Keys(dict[Key, str]):
+    """A key for the name of each."""
+
+    def __missing__(self, key: Key) -> str:
+        return key
 
 
 class Writer:
     """Writes functions. `operation` gives the code of one operation: ``operation(line, args)``, with a name for each input that
-    is not a literal. `literal`: the code of a number, or None. `derivative`: the statements for a derivative, or nothing."""
+    is not a literal. `literal`: the code of a number, or None. `derivative`: the statements for a derivative, or nothing.
+    `helpers`: the namespace in which printed functions run."""
 
     def __init__(
         self,
         operation: Callable[[Line, Sequence[str]], str],
         literal: Callable[[Value], str | None],
         derivative: Callable[[Writer, Line, Sequence[Line], int, Scope], list[Statement]],
+        helpers: Callable[[], dict[str, Any]],
         new_name: Callable[[str], str],
         reserved: set[str],
     ):
         self.operation, self.literal, self.derivative = operation, literal, derivative
-        self.new_name, self.reserved = new_name, reserved
+        self.helpers, self.new_name, self.reserved = helpers, new_name, reserved
         self.names = Names()
         self.functions: list[list[str]] = []
-        self._known: dict[tuple[CodeType, str], str] = {}
+        self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
+        self._known: dict[tuple[CodeType, str], Key] = {}
         self.paths: dict[int, Path] = {}
         self.called: Mapping[int, str] = {}
         self.operands: dict[int, dict[int, str]] = {}  # by call: the names of values in it
 
     def read(self, entries: Sequence[Entry], flat: bool) -> None:
         """Takes the entries of a recording, of which some are to be written. `flat`: without calls."""
+        self.folds = not flat
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
         self._made = {id(x): i for i, entry in enumerate(entries) for x in entry.outputs}
-
-    def line(self, step: Step, inputs: Sequence[Value], outputs: Sequence[Value]) -> Line:
-        """A step of a program, as it was recorded."""
-        position = next((self._made[id(x)] for x in outputs if id(x) in self._made), None)
-        calls = () if position is None else self._calls[position]
-        return Line(step.op, inputs, outputs, step.active_ins, step.active_outs, calls)
 
     def lines(self, program: Program, values: Sequence[Value]) -> list[Line]:
         """The steps of a program, as they were recorded."""
@@ -258,7 +269,10 @@ class Writer:
         for step in program.steps:
             for slot in step.outs:
                 known.setdefault(slot, object())  # of a result that nothing reads
-            found.append(self.line(step, [known[slot] for slot in step.ins], [known[slot] for slot in step.outs]))
+            ins, outs = ([known[slot] for slot in slots] for slots in (step.ins, step.outs))
+            position = next((self._made[id(x)] for x in outs if id(x) in self._made), None)
+            calls = () if position is None else self._calls[position]
+            found.append(Line(step.op, ins, outs, step.active_ins, step.active_outs, calls))
         return found
 
     # -- lines
@@ -310,10 +324,27 @@ class Writer:
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""
+        if not active and (filled := self._filled(x)) is not None and not scope.varying_around(x):
+            text = new_key()
+            self.names.meanings[text] = layout.parsed(filled)
+            return text
         text = scope.key(x) if active else scope.other(x, self.literal)
         if path := self.paths.get(id(x)):
             self.names.guesses[text] = item(path[0], path[1:])
         return text
+
+    def _filled(self, x: Value) -> str | None:
+        """The code of an array that has no name, such as ``jnp.zeros((2, 3), jnp.float32)``."""
+        if (
+            not self.folds
+            or id(x) in self.called
+            or not isinstance(x, jax.Array)
+            or not x.ndim
+            or isinstance(x, Tracer)
+        ):
+            return None
+        text = array_text(x)
+        return text if text is not None and _FILLED.match(text) else None
 
     def _operation(self, line: Line, scope: Scope) -> list[Statement]:
         outs = [
@@ -327,53 +358,90 @@ class Writer:
     def _call(self, lines: Sequence[Line], depth: int, scope: Scope, wanted: Sequence[Value]) -> list[Statement]:
         code = lines[-1].calls[depth].code
         user = not serves(code.co_filename)
-        inner = Inner(scope)
+        inner = Scope(scope)
         results = [ast.Name(inner.key(x), ast.Load()) for x in wanted]
         statements = self.block(lines, depth, inner, user)
         made = {out for s in statements for out in s.outs}
-        given = [(key, x, True) for i, key in inner.keys.items() for x in [inner.used[i]] if key not in made]
+        given = [(inner.keys[i], x, True) for i, x in inner.used.items() if inner.keys[i] not in made]
         given += [(key, x, False) for key, x in inner.constants.values()]
         handed: dict[Key, str] = {}
         for tree, parts in self._trees(inner, given).items():
             path = common_path([self.paths[id(x)] for _, x in parts])
             root = new_key()
             self.names.wishes[root] = tree
-            self.meanings_of(inner, parts, path, root)
+            there = [(key, self.paths[id(x)]) for key, x in parts] + [*inner.trees.items()]
+            start = len(path)
+            self.names.meanings |= {key: item(root, p[start:]) for key, p in there if p[:start] == path}
             handed[root] = part = scope.part(path, [x for _, x in parts])
             self.names.guesses[part] = item(path[0], path[1:])
             given = [each for each in given if all(each[1] is not x for _, x in parts)]
         result: ast.expr = results[0] if len(results) == 1 else ast.Tuple([*results], ast.Load())
-        first = {key: i for i, key in reversed([*enumerate(scopes.in_order(statements, result))])}
+        first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Function([], statements, result)))])}
         given.sort(key=lambda each: first.get(each[0], len(first)))
         parameters = self._ordered(code, lines, depth, given)
         handed |= {key: self.argument(x, active, scope) for key, x, active in parameters}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
-        function = Function([*handed], statements, result, call_name(code), head=head)
+        function = Function([*handed], statements, result, _name_in(lines[-1].calls[depth - 1], code), head=head)
         scopes.inline(function, self.names)
         expression = self._applied(code, function, handed)
         return [Statement([scope.key(x) for x in wanted], expression)]
 
     def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str]) -> ast.expr:
-        """A call of the printed function that `function` is; or its result, if that is no more than a call of another."""
-        result = function.result
-        if (
-            not function.statements
-            and isinstance(result, ast.Call)
-            and getattr(result.func, "id", None) in self._known.values()
-            and all(isinstance(arg, ast.Name) for arg in result.args)
-        ):
-            plain = layout.replaced(result, self.names.meanings)
+        """A call of the printed function that `function` is; or of the one that it calls, if it does no more than that."""
+        if (call := function.forwarded()) is not None and not self.definitions.keys().isdisjoint(names_in(call.func)):
+            for key in set(names_in(call.func)) & self.definitions.keys():
+                if self.names.wishes[key] == "model":
+                    self.names.wishes[key] = function.wish
+            plain = layout.replaced(call, self.names.meanings)
             return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
-        raw = Names(given={key: key for key in _all_keys(function)}, meanings=self.names.meanings)
         numbers: dict[str, str] = {}
-        text = "\n".join(scopes.lines(function, "f", raw))
-        text = re.sub(r"ж\d+", lambda m: numbers.setdefault(m[0], f"v{len(numbers)}"), text)
+
+        def numbered(match: re.Match[str]) -> str:
+            key = match[0]
+            return key if key in self.definitions else numbers.setdefault(key, f"v{len(numbers)}")
+
+        text = re.sub(r"ж\d+", numbered, self._raw(function, "f"))
         if (code, text) not in self._known:
-            name = self._known[code, text] = self.new_name(function.wish)
-            scopes.name_all(function, self.names, self.reserved)
-            self.functions.append(scopes.lines(function, name, self.names))
+            key = self._known[code, text] = new_key()
+            self.names.wishes[key], self.definitions[key] = function.wish, function
         args: list[ast.expr] = [layout.parsed(handed[key]) for key in function.parameters]
         return ast.Call(ast.Name(self._known[code, text], ast.Load()), args, [])
+
+    def _raw(self, function: Function, name: str) -> str:
+        """Its text with keys in place of names."""
+        raw = Names(given=_Keys(), meanings=self.names.meanings)
+        return "\n".join(scopes.lines(function, name, raw))
+
+    def define(self, function: Function) -> None:
+        """Names the functions that `function` calls, and writes their text, in the order in which they run."""
+        for key in scopes.names_used(function):
+            if key in self.definitions and key not in self.names.given:
+                self.define(self.definitions[key])
+                name = self.names.given[key] = self.new_name(self.names.wishes[key])
+                scopes.name_all(self.definitions[key], self.names, self.reserved)
+                self.functions.append(scopes.lines(self.definitions[key], name, self.names))
+
+    def runnable(self, function: Function, scope: Scope) -> Callable[..., Any]:
+        """`function`, not yet named, as it will be printed, with the recorded values of the scopes around it."""
+        space = self.helpers()
+        around: Scope | None = scope
+        while around is not None:
+            space |= {key: around.used[i] for i, key in around.keys.items() if i in around.used}
+            space |= dict(around.constants.values())
+            for key, path in around.trees.items():
+                inside = [i for i in around.used if self.paths.get(i, ())[: len(path)] == path]
+                space[key] = nested([(self.paths[i][len(path) :], around.used[i]) for i in inside])
+            around = around.parent
+        texts = [self._raw(each, key) for key, each in self.definitions.items()]
+        exec("\n".join([*texts, self._raw(function, "function")]), space)
+        found: Callable[..., Any] = space["function"]
+        return found
+
+    def _is_made_in(self, x: Value, line: Line, depth: int) -> bool:
+        """Whether an operation of the call made a value, which is no argument of the call then."""
+        position = self._made.get(id(x))
+        calls = () if position is None else self._calls[position]
+        return len(calls) > depth and calls[depth].call == line.calls[depth].call
 
     def _trees(self, inner: Scope, given: Sequence[tuple[Key, Value, bool]]) -> dict[str, list[tuple[Key, Value]]]:
         """What of `given` is handed over as a part of a tree, by the name of the tree."""
@@ -382,13 +450,6 @@ class Writer:
             if id(x) in self.paths and (active or inner.varying_around(x)):
                 found.setdefault(self.paths[id(x)][0], []).append((key, x))
         return {tree: xs for tree, xs in found.items() if len(xs) > 1 and inner.has_tree([x for _, x in xs])}
-
-    def meanings_of(self, inner: Scope, parts: Sequence[tuple[Key, Value]], path: Path, root: Key) -> None:
-        for key, x in parts:
-            self.names.meanings[key] = item(root, self.paths[id(x)][len(path) :])
-        for key, other in inner.trees.items():
-            if other[: len(path)] == path:
-                self.names.meanings[key] = item(root, other[len(path) :])
 
     def _ordered(
         self, code: CodeType, lines: Sequence[Line], depth: int, given: Sequence[tuple[Key, Value, bool]]
@@ -408,10 +469,10 @@ class Writer:
             wish = str(path[-1]) if path else name if name in arguments else called or name
             wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
         left = iter([name for name in arguments if name not in wishes.values()])
-        for key, _, _ in given:
-            if wishes[key] is None:
+        for key, x, active in given:
+            if wishes[key] is None and (active or not self._is_made_in(x, lines[-1], depth)):
                 wishes[key] = next(left, None)
-            self.names.wishes[key] = wishes[key] or "x"
+            self.names.wishes[key] = wishes[key] or ("x" if active else "c")
         caller = lines[-1].calls[depth - 1]
         names = bytecode(caller.code).operands.get(caller.instruction, ())
         if len(names) == len(arguments):
@@ -431,6 +492,17 @@ def item(root: str, path: Path) -> ast.expr:
     return found
 
 
+def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:
+    """The tree of dicts that has each value at its path."""
+    found: dict[Any, Any] = {}
+    for path, x in pairs:
+        inner = found
+        for key in path[:-1]:
+            inner = inner.setdefault(key, {})
+        inner[path[-1]] = x
+    return found
+
+
 def common_path(paths: Sequence[Path]) -> Path:
     """The path of the smallest tree that has all of them."""
     found = paths[0][:-1]
@@ -438,18 +510,3 @@ def common_path(paths: Sequence[Path]) -> Path:
         count = next((i for i, (a, b) in enumerate(zip(found, path[:-1], strict=False)) if a != b), None)
         found = found[: min(len(found), len(path) - 1) if count is None else count]
     return found
-
-
-def _all_keys(function: Function) -> Iterator[Key]:
-    yield from function.parameters
-    yield from _bound(function.result)
-    for s in function.statements:
-        yield from (out for out in s.outs if out is not None)
-        yield from _all_keys(s.function) if s.function is not None else _bound(s.expression)
-    yield from function.free()
-
-
-def _bound(expression: ast.expr | None) -> Iterator[Key]:
-    for node in ast.walk(expression) if expression is not None else ():
-        if isinstance(node, ast.Lambda):
-            yield from (arg.arg for arg in node.args.args)

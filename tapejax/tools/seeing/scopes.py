@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,15 +38,21 @@ def keys_of(expression: ast.expr) -> Counter[Key]:
     return Counter(n.id for n in nodes if isinstance(n, ast.Name) and is_key(n.id) and n.id not in bound)
 
 
-def in_order(statements: Sequence[Statement], result: ast.expr) -> Iterator[Key]:
-    """The keys in statements and a result, as they are read."""
-    for s in statements:
-        if s.function is not None:
-            yield from in_order(s.function.statements, s.function.result)
-        else:
-            assert s.expression is not None
-            yield from re.findall(rf"{_MARK}\d+", ast.unparse(s.expression))
-    yield from re.findall(rf"{_MARK}\d+", ast.unparse(result))
+def names_used(function: Function) -> Iterator[Key]:
+    """The names and keys in a function, in the order in which they are read when it runs."""
+
+    def calls(node: ast.AST | None) -> Iterator[Key]:
+        for child in () if node is None else ast.iter_child_nodes(node):
+            if not isinstance(node, ast.Call) or child is not node.func:
+                yield from calls(child)
+        if isinstance(node, ast.Call):
+            yield from calls(node.func)
+        elif isinstance(node, ast.Name):
+            yield node.id
+
+    for s in function.statements:
+        yield from names_used(s.function) if s.function is not None else calls(s.expression)
+    yield from calls(function.result)
 
 
 @dataclass
@@ -58,8 +63,7 @@ class Statement:
     expression: ast.expr | None = None
     function: Function | None = None
     effects: bool = False
-    unpacks: bool = False  # whether it takes its one result out of a tuple
-    pattern: str = ""  # how several results are taken apart: "{0}, ({1}, {2})"
+    pattern: str = ""  # how results are taken apart: "{0}, ({1}, {2})"
     origins: tuple[Line, ...] = ()  # the recorded lines that it came of
 
     def keys(self) -> Counter[Key]:
@@ -98,6 +102,20 @@ class Function:
     def plain_names(self) -> set[str]:
         found = {name for name in names_in(self.result) if not is_key(name)}
         return found.union(*(s.plain_names() for s in self.statements))
+
+    def forwarded(self) -> ast.Call | None:
+        """The call of another function with names that is all there is, its results in their order."""
+        result = self.result
+        if len(self.statements) == 1 and isinstance(result, ast.Tuple):
+            (statement,) = self.statements
+            if [getattr(x, "id", None) for x in result.elts] == statement.outs and statement.expression is not None:
+                result = statement.expression
+        elif self.statements:
+            return None
+        match result:
+            case ast.Call(func=ast.Name(), args=args, keywords=[]) if all(isinstance(arg, ast.Name) for arg in args):
+                return result
+        return None
 
     def as_expression(self) -> ast.expr:
         """A function without statements: what it calls, if it hands its parameters on, else a lambda."""
@@ -161,7 +179,7 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
         else:
             expression = s.expression
         (out,) = s.outs if len(s.outs) == 1 else (None,)
-        kept = s.effects or s.unpacks or s.function is None and (not values or out in names.wishes)
+        kept = s.effects or s.pattern or s.function is None and (not values or out in names.wishes)
         if s.function is not None and not any(
             out in keys for keys in (*(t.keys() for t in todo), keys_of(function.result))
         ):
@@ -312,7 +330,7 @@ def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], 
         return
     assert s.expression is not None
     outs = ["_" if out is None else names.given[out] for out in s.outs]
-    head = f"({outs[0]},)" if s.unpacks else s.pattern.format(*outs) if s.pattern else ", ".join(outs)
+    head = s.pattern.format(*outs) if s.pattern else ", ".join(outs)
     expression = layout.replaced(s.expression, found)
     text = layout.statement(f"{head} = " if outs else "", expression, indent)
     if len(text[0]) > WIDTH and len(outs) > 1 and not s.pattern:

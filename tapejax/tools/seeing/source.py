@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs import canonical, contents
-from ...jaxprs.dependence import is_inexact, is_inexact_kind, is_key
+from ...jaxprs.dependence import has_tangent, is_key, type_has_tangent
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, Tracer, jaxpr_as_fun
 from ...jaxprs.types import Atom, Equation, JaxProgram, Value, Values
@@ -38,7 +38,7 @@ from ...tape.slicing import Program
 from ...tape.structures import Structure
 from ...tf.ops import table
 from ...tf.values import nest
-from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
+from ...tf.values.shown import GREEN, ORANGE, bold, faint, is_elsewhere, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from . import derivatives, layout, parameters, recorded, scopes
@@ -162,13 +162,7 @@ def _literal(x: Value) -> str | None:
 def _tree(sources: Nest, paths: Sequence[tuple[Any, ...]] | None) -> Nest:
     if paths is None or isinstance(sources, Mapping):
         return sources
-    found: dict[Any, Any] = {}
-    for path, x in zip(paths, sources, strict=True):
-        inner = found
-        for key in path[:-1]:
-            inner = inner.setdefault(key, {})
-        inner[path[-1]] = x
-    return found
+    return recorded.nested(zip(paths, sources, strict=True))
 
 
 def _from_code(
@@ -209,7 +203,9 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
     # not the caller's names
     args = jax.tree.map(lambda x: x if is_variable(x) else jnp.array(x), args, is_leaf=is_variable)
     with GradientTape(watch_accessed_variables=False) as tape:
-        tape.watch([x for x in jax.tree.leaves(args, is_leaf=is_variable) if is_inexact(x)])
+        tape.watch(
+            [x for x in jax.tree.leaves(args, is_leaf=is_variable) if isinstance(x, jax.Array) and has_tangent(x)]
+        )
         result = function(*args)
     bound = inspect.signature(function).bind(*args).arguments
     names = {id(leaf.array): name for name, x in bound.items() if (leaf := leaf_of(x)) is not None}
@@ -224,24 +220,20 @@ class _Scope:
     """Names that are taken, and how to get new ones."""
 
     def __init__(self, taken: Set[str]) -> None:
-        self._taken = _RESERVED | taken | {"f"}
+        self.taken = _RESERVED | taken | {"f"}
 
     def new(self, wish: str) -> str:
         """`wish` as an identifier of its own."""
-        name = unused(identifier(wish), self._taken)
-        self._taken.add(name)
+        name = unused(identifier(wish), self.taken)
+        self.taken.add(name)
         return name
-
-    def reserve(self, names: Set[str]) -> None:
-        """Has no function or constant called so."""
-        self._taken |= names
 
     def letters(self) -> Iterator[str]:
         """a, b, ... z, aa, ab, ..., but for names that mean something, and the l that looks like a 1."""
         alphabet = "abcdefghijkmnopqrstuvwxyz"
         for length in itertools.count(1):
             for letters in itertools.product(alphabet, repeat=length):
-                if (name := "".join(letters)) not in self._taken:
+                if (name := "".join(letters)) not in self.taken:
                     yield name
 
 
@@ -317,7 +309,7 @@ class Module:
         self.code = Code(self.scope)
         self.flat = flat
         self.writer = recorded.Writer(
-            self._operation, _literal, derivatives.write, self.scope.new, _RESERVED | taken | {"f"}
+            self._operation, _literal, derivatives.write, self._helpers, self.scope.new, _RESERVED | taken | {"f"}
         )
         self.main: list[list[str]] = []
 
@@ -347,7 +339,12 @@ class Module:
         return "\n".join(self.lines) + "\n"
 
     def _operation(self, line: recorded.Line, args: Sequence[str]) -> str:
-        return self.code.operation(line.op, line.inputs, args, len(line.outputs), line.active_ins)
+        return self.code.operation(line.op, line.inputs, args, line.active_ins)
+
+    def _helpers(self) -> dict[str, Any]:
+        space = dict(SCOPE) | self.arrays
+        exec("\n".join([*self.constants, *self.code.helpers]), space)
+        return space
 
     def add(self, function: TapeFunction, name: str) -> str:
         """Adds what `GradientTape.as_function` gave, under `name` or one like it; returns that."""
@@ -361,7 +358,7 @@ class Module:
 
     def _write(self, parts: Recorded, name: str) -> str:
         program, values, writer = parts.program, parts.values, self.writer
-        self.scope.reserve({each.name for each in parts.arguments})
+        self.scope.taken |= {each.name for each in parts.arguments}
         writer.read(parts.entries, self.flat)
         lines = writer.lines(program, values)
         writer.called = parts.names
@@ -393,6 +390,7 @@ class Module:
             function.comment = f"# for {types}" if types else ""
         scopes.inline(function, names, values=not self.flat)
         name = name if name == "f" else self.scope.new(name)
+        writer.define(function)
         scopes.name_all(function, names, self.writer.reserved)
         self.main.append(scopes.lines(function, name, names))
         return name
@@ -420,7 +418,9 @@ class Module:
             if flat:
                 expression = ast.Name(first, ast.Load())
                 outs = [key for key in keys if key is not None]
-                statements.append(scopes.Statement([*outs], expression, effects=True, unpacks=len(outs) == 1))
+                statements.append(
+                    scopes.Statement([*outs], expression, effects=True, pattern="({},)" * (len(outs) == 1))
+                )
                 texts = []
         for key, text, path in zip(keys, texts, paths, strict=False):
             if key is not None and not single:
@@ -501,7 +501,7 @@ class Code:
         """The code for `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
         if (text := _literal(x)) is not None:
             return text
-        return self._named(x, wish or "c", None if isinstance(x, Tracer) else array_text(x))
+        return self._named(x, wish or "c", None if isinstance(x, Tracer) or is_elsewhere(x) else array_text(x))
 
     def _named(self, x: Array, wish: str, text: str | None = None) -> str:
         """A name for `x`, defined above by `text`; without one it is a parameter of the code."""
@@ -516,10 +516,8 @@ class Code:
 
     # -- operations --
 
-    def operation(
-        self, op: Op, inputs: Sequence[Value], args: Sequence[str], outs: int, active_ins: Sequence[int]
-    ) -> str:
-        """What computes the results, of which there are `outs`, from `args` as `op` does from `inputs`; `active_ins` vary."""
+    def operation(self, op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
+        """What computes the results from `args` as `op` does from `inputs`; `active_ins` vary."""
         types = tuple(map(jax.typeof, inputs))
         general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
         key = op, types, general, tuple(active_ins)
@@ -557,9 +555,11 @@ class Code:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
         key = canonical.key(closed), wish
         if key not in self._helper_of:
-            name = self.scope.new(wish)
-            self.helpers.append(self._function(closed, name))
-            self._helper_of[key] = name
+            text = self._function(closed, "f")
+            if (text, wish) not in self._helper_of:  # of other shapes it may be the same
+                name = self._helper_of[text, wish] = self.scope.new(wish)
+                self.helpers.append(text.replace("def f(", f"def {name}(", 1))
+            self._helper_of[key] = self._helper_of[text, wish]
         return self._helper_of[key]
 
     def with_rule(
@@ -606,7 +606,7 @@ class Code:
             outs = [scopes.new_key() if v in given else None for v in eqn.outvars]
             known.update({v: out for v, out in zip(eqn.outvars, outs, strict=True) if out is not None})
             statements.append(
-                scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), text.startswith("(*"))
+                scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), "({},)" * text.startswith("(*"))
             )
         result = layout.parsed(_one_or_tuple([self._atom(v, known, result=True) for v in jaxpr.outvars]))
         function = scopes.Function(parameters, statements, result)
@@ -737,13 +737,6 @@ def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
     return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')})({', '.join(args)})"
 
 
-def _called(function: str) -> Callable:
-    def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
-        return f"{function}({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})"
-
-    return rule
-
-
 # the programs of a rule, and what writes the code of a function with it, of its name and its definition
 Rule: TypeAlias = tuple[tuple[JaxProgram, ...], Callable[[str, str], str]]
 
@@ -766,7 +759,7 @@ def _custom_jvp(code: Code, eqn: Equation) -> Rule:
 
     def pushed(*xs: Array) -> list[Array]:
         outs, tangents = jax.jvp(_of_inputs(eqn, xs[:count], moving), tuple([xs[i] for i in moving]), xs[count:])
-        return [*outs, *(t for t, aval in zip(tangents, call.out_avals, strict=True) if is_inexact_kind(aval))]
+        return [*outs, *(t for t, aval in zip(tangents, call.out_avals, strict=True) if type_has_tangent(aval))]
 
     rule = _traced(jax.make_jaxpr(pushed), *avals, *(avals[i] for i in moving))
 
@@ -774,7 +767,7 @@ def _custom_jvp(code: Code, eqn: Equation) -> Rule:
         given, body, results = code.parts(rule)
         outs, found = results[: len(call.out_avals)], iter(results[len(call.out_avals) :])
         tangents = [
-            next(found) if is_inexact_kind(aval) else f"np.zeros({aval.shape}, jax.dtypes.float0)"
+            next(found) if type_has_tangent(aval) else f"np.zeros({aval.shape}, jax.dtypes.float0)"
             for aval in call.out_avals
         ]
         parameters = dict(zip(moving, given[count:], strict=True))
@@ -811,7 +804,7 @@ def _custom_vjp(code: Code, eqn: Equation) -> Rule:
 
     def backward(*xs: Array) -> tuple[Array, ...]:
         given = zip(xs[kept:], call.out_avals, strict=True)
-        cotangents = [x if is_inexact_kind(aval) else np.zeros(aval.shape, jax.dtypes.float0) for x, aval in given]
+        cotangents = [x if type_has_tangent(aval) else np.zeros(aval.shape, jax.dtypes.float0) for x, aval in given]
         return jax.tree.unflatten(pulls[-1], xs[:kept])(cotangents)
 
     pulled = _traced(jax.make_jaxpr(backward), *closed.out_avals[outs:], *call.out_avals)
@@ -834,7 +827,7 @@ def _custom_vjp(code: Code, eqn: Equation) -> Rule:
 
 def _moving(eqn: Equation) -> list[int]:
     """The inputs of a function with a rule that have a derivative; it closes over the first."""
-    return [i for i, v in enumerate(eqn.invars) if i >= eqn.params["num_consts"] and is_inexact_kind(v.aval)]
+    return [i for i, v in enumerate(eqn.invars) if i >= eqn.params["num_consts"] and type_has_tangent(v.aval)]
 
 
 def _of_inputs(eqn: Equation, xs: Sequence[Array], moving: Sequence[int]) -> Callable[..., list[Array]]:
@@ -880,7 +873,7 @@ _STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = 
     "custom_jvp_call": _with_rule(_custom_jvp),
     "custom_vjp_call": _with_rule(_custom_vjp),
     # to where its argument is: code that is pasted elsewhere has other devices
-    "device_put": _called("jax.device_put"),
-    "random_unwrap": _called("jax.random.key_data"),
+    "device_put": lambda _, eqn, args: f"jax.device_put({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})",
+    "random_unwrap": lambda _, eqn, args: f"jax.random.key_data({args[0]})",
     "random_wrap": lambda _, eqn, args: f"jax.random.wrap_key_data({args[0]}, impl={eqn.params['impl'].name!r})",
 }

@@ -67,7 +67,21 @@ def spelling_of(
     eqn: Equation | None = None,
     static: tuple = (),
 ) -> str | None:
-    """The first spelling that gives the operations of `closed`, with `args` filled in; None if there is none."""
+    """The first spelling that gives the operations of `closed`, with `args` filled in; None if there is none.
+
+    A number is written without its dtype where that makes no difference.
+    """
+    plain = [_TYPED.sub(r"\1", arg) for arg in args]
+    found = None if plain == list(args) else spelling_of(name, closed, avals, plain, eqn, static)
+    return _spelling(name, closed, avals, args, eqn, static) if found is None else found
+
+
+_TYPED = re.compile(r"^jnp\.float\d\d\((-?[\d.e+-]+)\)$")
+
+
+def _spelling(
+    name: str, closed: JaxProgram, avals: Sequence[Aval], args: Sequence[str], eqn: Equation | None, static: tuple
+) -> str | None:
     if eqn is None:
         texts, kinds = list(args), list(avals)
     else:  # of a single equation's operands only the distinct variables are inputs of `closed`
@@ -158,8 +172,18 @@ _NEARLY, _ALIASES = _TEXTS["nearly"], _TEXTS["names"]
 
 def nearly(op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str | None:
     """The spelling among ``[nearly]``, if it does the same at the recorded values."""
-    template = _NEARLY.get(op.name.strip("_")) if _is_ours(op) else None
-    if template is None or any(isinstance(x, Tracer) for x in inputs):
+    if not _is_ours(op) or any(isinstance(x, Tracer) for x in inputs):
+        return None
+    templates = _NEARLY.get(op.name.strip("_"), "").splitlines()
+    every = ", ".join(f"{{{i}}}" for i in range(len(args)))
+    found = (_nearly(text.replace("{all}", every), op, inputs, args, active_ins) for text in templates)
+    return next((text for text in found if text is not None), None)
+
+
+def _nearly(
+    template: str, op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]
+) -> str | None:
+    if any(is_name(arg) and f"{{{i}}}" not in template for i, arg in enumerate(args)):
         return None
     try:
         text = template
@@ -220,6 +244,8 @@ def _candidates(name, closed, avals, holes, eqn, form, static) -> Iterator[str]:
     """How an operation of this name is spelled, the nicest first."""
     plain = name.strip("_")
     facts = _facts(closed, holes, static)
+    if not form[0]:  # an input is handed on
+        yield from holes
     yield from _cuts(form, avals)
     yield from _filled(_ROWS.get(plain, ()), holes, facts)
     if eqn is not None and plain == "dot_general":
@@ -442,7 +468,7 @@ def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
     Only what the table of primitives has is computed: others may be, or call, Python of the user's.
     """
     name, out = eqn.primitive.name, eqn.outvars[0].aval
-    if name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
+    if name in ("copy", "copy_p") or name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
         return ins[0]
     whole = name == "dynamic_slice" or name == "slice" and set(eqn.params["strides"] or [1]) == {1}
     if whole and eqn.invars[0].aval.shape == out.shape:

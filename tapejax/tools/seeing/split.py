@@ -85,8 +85,8 @@ def listed(walk: Backward) -> list[dict[str, Any]] | None:
 
     The first row has the parameters, the last the results; a name that two programs share is one value.
     """
-    found = programs(walk)
-    if found is None:
+    parts = programs(walk)
+    if parts is None:
         return None
     arrays = walk.active()
     writer = _Writer(walk.names, [*arrays.values(), *walk.values])
@@ -97,13 +97,13 @@ def listed(walk: Backward) -> list[dict[str, Any]] | None:
     def of(mark: str, names: Sequence[str]) -> list[str]:
         return [mark + name for name in names]
 
-    shown = found.targets + found.values
-    forward, results = writer.rows(found.forward, [], sources, ends + values, found.targets)
+    shown = parts.targets + parts.values
+    forward, results = writer.rows(parts.forward, [], sources, ends + values, parts.targets)
     kept = results[shown:]
     said = [name for name in dict.fromkeys(kept) if not name[0].isdigit() and name[0] != "-"]
     forward[-1][0] += f"; keep {', '.join(said)}" if said else ""
-    linear, _ = writer.rows(found.linear, kept, of("d", sources), of("d", ends + values), found.targets)
-    back, _ = writer.rows(found.transposed, kept, of("ct_", ends), of("ct_", sources), len(sources))
+    linear, _ = writer.rows(parts.linear, kept, of("d", sources), of("d", ends + values), parts.targets)
+    back, _ = writer.rows(parts.transposed, kept, of("ct_", ends), of("ct_", sources), len(sources))
     titles = ("jaxpr, and what it keeps", "its linear part", "that transposed")
     made_by = ("jax.make_jaxpr", "jax.linearize", "jax.linear_transpose")
     rows = (forward, linear, back)

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...execution.trial import with_errors
+from ...execution.host.numpy_errors import with_errors
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...places import Line
@@ -29,7 +29,7 @@ from ...tape.recording import Entry, type_of
 from ...tape.slicing import Step
 from ...tape.structures import conjugate, sources_of, targets_of
 from ...tf.values.errors import NonFiniteError
-from ...tf.values.shown import bold, faint, page, small_html, table_html, value_text
+from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, table_html, value_text
 from ...tf.values.types import Array, Nest
 from . import listing
 from .listing import Names
@@ -84,12 +84,16 @@ class Backward:
         targets, self.structure = targets_of(target), sources_of(sources)
         ends = [leaf.array for leaf in targets.leaves]
         self.query = Query(recording, ends, [leaf.source(recording) for leaf in self.structure.leaves])
-        found, _ = self.query.relevant()
-        self._entries = [(position, recording.entries[position]) for position, *_ in found]
+        relevant, _ = self.query.relevant()
+        self._entries = [(position, recording.entries[position]) for position, *_ in relevant]
         self.program, self.values = self.query.program()
         with active.outside():
-            given = None if output_gradients is None else structures.current.cotangents(targets, output_gradients)
-            self.seeds = derivatives.ones(self.program, self.values) if given is None else [conjugate(x) for x in given]
+            cotangents = None if output_gradients is None else structures.current.cotangents(targets, output_gradients)
+            self.seeds = (
+                derivatives.ones(self.program, self.values)
+                if cotangents is None
+                else [conjugate(x) for x in cotangents]
+            )
         self.names = Names(recording, spaces)
         self.of = self.names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
         self.recording = recording
@@ -150,21 +154,21 @@ class Backward:
 
     def gathered(self, ct: dict[int, Array]) -> list[Array | None]:
         """The gradient of each source, None where nothing came back, of the cotangents of the whole sweep."""
-        found: list[Array | None] = [None] * len(self.structure.leaves)
+        gradients: list[Array | None] = [None] * len(self.structure.leaves)
         with active.outside():
             for i, slot in zip(self.query.owners, self.program.sources, strict=True):
                 if slot is not None and slot in ct:
                     x = conjugate(ct[slot])
-                    found[i] = x if found[i] is None else operation.apply(jnp.add, found[i], x)
-        return found
+                    gradients[i] = x if gradients[i] is None else operation.apply(jnp.add, gradients[i], x)
+        return gradients
 
-    def directions(self, given: Nest = None) -> list[Array]:
+    def directions(self, tangents: Nest = None) -> list[Array]:
         """The tangent of each source, as given, or ones."""
         leaves = self.structure.leaves
-        if given is None:
+        if tangents is None:
             with active.outside():
                 return [jnp.ones_like(leaf.array) for leaf in leaves]
-        return structures.current.tangents(self.structure, given)
+        return structures.current.tangents(self.structure, tangents)
 
     def active(self) -> dict[int, Array]:
         """The arrays of the sources, and of what is computed from them, by slot."""
@@ -179,11 +183,11 @@ class Backward:
 
     def tangents(self, directions: Sequence[Array]) -> dict[int, Array]:
         """The tangents of the sources and of what is computed from them, by the id of the array: one forward sweep."""
-        given = [directions[i] for i in self.query.owners]
+        starts = [directions[i] for i in self.query.owners]
         arrays = self.active()
         with active.outside():
-            found = derivatives.push(replace(self.program, targets=tuple(arrays)), self.values, given)
-        return {id(x): t for x, t in zip(arrays.values(), found, strict=True) if t is not None}
+            tangents_out = derivatives.push(replace(self.program, targets=tuple(arrays)), self.values, starts)
+        return {id(x): t for x, t in zip(arrays.values(), tangents_out, strict=True) if t is not None}
 
     def _heading(self) -> str:
         seeds = [(t, x) for t, x in zip(self.program.targets, self.seeds, strict=True) if t is not None]
@@ -232,7 +236,7 @@ def _cotangents_html(of: str, values: Sequence[tuple[str, Array]]) -> str:
 
 def is_nonzero(x: Array) -> bool:
     """Whether an element of an array of known values is not zero."""
-    return bool(np.asarray(x).any())
+    return bool(jnp.any(x) if is_elsewhere(x) else np.asarray(x).any())
 
 
 def _of_no_symmetry(x: Array) -> Array:
@@ -268,13 +272,15 @@ _all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
 
 
 def _what(x: Array) -> str:
-    found = with_errors(np.asarray(x).astype, np.complex128 if jnp.iscomplexobj(x) else np.float64, all="ignore")
-    bad = ~np.isfinite(found)
-    kind = "NaN" if np.isnan(found[bad][0]) else "infinite"
-    if not found.shape:
+    if is_elsewhere(x):
+        return "not finite"
+    numbers = with_errors(np.asarray(x).astype, np.complex128 if jnp.iscomplexobj(x) else np.float64, all="ignore")
+    bad = ~np.isfinite(numbers)
+    kind = "NaN" if np.isnan(numbers[bad][0]) else "infinite"
+    if not numbers.shape:
         return kind
     first = [int(i) for i in np.argwhere(bad)[0]]
-    return f"{kind} in {int(bad.sum())} of {found.size} elements, the first at {first}"
+    return f"{kind} in {int(bad.sum())} of {numbers.size} elements, the first at {first}"
 
 
 def _place(number: int, entry: Entry) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax.experimental.multihost_utils import process_allgather
 
 from ...tape.gradient_tape import GradientTape
 from ...tape.recording import type_of
-from ...tf.values.shown import ORANGE, RED, bold, faint, page, table_html
+from ...tf.values.shown import ORANGE, RED, bold, faint, is_elsewhere, page, table_html
 from ...tf.values.structures import leaf_of
 from ...tf.values.types import Array, Nest
 from .listing import Variables, shortened
@@ -36,7 +37,7 @@ class Numbers(NamedTuple):
 
     @classmethod
     def of(cls, array: Array) -> Numbers:
-        x = np.asarray(array)
+        x = np.asarray(process_allgather(array, tiled=True) if is_elsewhere(array) else array)
         wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
         finite = wide[np.isfinite(wide)]
         sizes = np.abs(finite)

@@ -75,8 +75,8 @@ def sections(path: Path) -> dict[str, str]:
 
 def cases(path: Path) -> dict[str, tuple[str, str]]:
     """By each line of a file that is not indented what stands under it: what happened and, behind an arrow, what to do."""
-    found = re.findall(r"^(\w.*)\n((?: +.*\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE)
-    parts = ((case, said.partition("->")) for case, said in found)
+    matches = re.findall(r"^(\w.*)\n((?: +.*\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    parts = ((case, said.partition("->")) for case, said in matches)
     return {case: (" ".join(what.split()), " ".join(cure.split())) for case, (what, _, cure) in parts}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from ...jaxprs.dependence import is_inexact
+from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import JaxProgram, Value, Values
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
@@ -126,10 +126,10 @@ class Seen(GradientTape):
         whether what was not recorded is looked for."""
         recording = self._usable().folded()
         ends, starts = targets_of(target), sources_of(sources)
-        found = [leaf.source(recording) for leaf in starts.leaves]
+        leaf_sources = [leaf.source(recording) for leaf in starts.leaves]
         # what has no gradient cannot be watched, and is a source all the same
-        found = [x if is_inexact(x.array) else x._replace(watched=True) for x in found]
-        sought = [leaf.array for leaf in ends.leaves], found
+        leaf_sources = [x if has_tangent(x.array) else x._replace(watched=True) for x in leaf_sources]
+        sought = [leaf.array for leaf in ends.leaves], leaf_sources
         from . import listing, parameters, source
 
         named = listing.Names(recording, listing.namespaces())
@@ -146,15 +146,15 @@ class Seen(GradientTape):
             sources, more = rest.arrays_of(args, kwargs)
             if tree is not None and isinstance(sources, Mapping):
                 sources = [parameters.part_of(sources, path) for path in tree]
-            given = [leaf.array for leaf in sources_of(sources).leaves]
-            if len(given) != len(starts.leaves):
+            arrays_in = [leaf.array for leaf in sources_of(sources).leaves]
+            if len(arrays_in) != len(starts.leaves):
                 raise ValueError(
-                    f"sources: {len(starts.leaves)} arrays were expected, as on the tape; got {len(given)}"
+                    f"sources: {len(starts.leaves)} arrays were expected, as on the tape; got {len(arrays_in)}"
                 )
-            for i, (x, leaf) in enumerate(zip(given, starts.leaves, strict=True)):
-                parameters.require_type(f"sources[{i}]" if len(given) > 1 else "sources", x, leaf.array)
-            given += more
-            out = replay(program, values, [given[i] for i in owner])
+            for i, (x, leaf) in enumerate(zip(arrays_in, starts.leaves, strict=True)):
+                parameters.require_type(f"sources[{i}]" if len(arrays_in) > 1 else "sources", x, leaf.array)
+            arrays_in += more
+            out = replay(program, values, [arrays_in[i] for i in owner])
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
         arrays = [*values, *(leaf.array for leaf in starts.leaves)]

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from ...jaxprs.dependence import is_inexact
+from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value
 from ...places import Line, Place, line_of
 from ...tape.recording import Entry, Recording
@@ -55,11 +55,11 @@ class Texts:
 
     def source(self, position: int) -> tuple[str, frozenset[str]]:
         """The expression for a source in the call of `explain`, and the names in it."""
-        given = self.here.sources(self.asked(self.here))
-        if len(given) == 1 or position >= len(given):
+        written = self.here.sources(self.asked(self.here))
+        if len(written) == 1 or position >= len(written):
             position = 0
-            given = given and [given[0]]
-        return given[position] if given else ("this source", frozenset())
+            written = written and [written[0]]
+        return written[position] if written else ("this source", frozenset())
 
     def bound(self, name: str) -> list[tuple[Text, Assignment]]:
         """The statements that bind `name` and may matter where `explain` is called, the last of each text first."""
@@ -82,9 +82,9 @@ class TextEvidence:
 
     def replaced(self) -> Reason | None:
         """A name that was a Variable's until a tensor was bound to it."""
-        if (found := self._replaced()) is None:
+        if (pair := self._replaced()) is None:
             return None
-        statement, former = found
+        statement, former = pair
         return reason("replaced", At(None, statement.line), name=self.graph.name, former=former.line)
 
     def _replaced(self) -> tuple[Assignment, Assignment] | None:
@@ -215,7 +215,7 @@ class TextEvidence:
             return False
         for mark in self.graph.conversions():
             line, x = line_of(mark.where), mark.about[1]()
-            if line is not None and statement.holds(line) and is_inexact(x):
+            if line is not None and statement.holds(line) and has_tangent(x):
                 return True
         value = self.values.get(binds)
         if text.of(binds, self.texts.asked(text))[:1] != [statement] or not isinstance(value, (float, *_FLOATS)):
@@ -224,9 +224,9 @@ class TextEvidence:
             return False
         return any(map(self._depends, map(self._array_of, statement.uses)))  # what is no Tensor leaves without a mark
 
-    def broadcast(self, found: Sequence[Relevant]) -> list[Reason]:
-        """A difference on the way, `found`, of a column and a row that are as long: what of this is computed, what is given."""
-        for position, active_ins, *_ in found:
+    def broadcast(self, relevant: Sequence[Relevant]) -> list[Reason]:
+        """A difference, among `relevant`, of a column and a row that are as long: what of this is computed, what is given."""
+        for position, active_ins, *_ in relevant:
             entry = self.graph.entries[position]
             if entry.op.name not in _DIFFERENCES or len(entry.inputs) != 2 or len(active_ins) != 1:
                 continue
@@ -258,15 +258,15 @@ class TextEvidence:
         if text is None or statement is None:
             return None, followed
         came = self._frontier(statement)
-        if came and not any(map(is_inexact, came)):  # an index, a count: the path broke when it was made
+        if came and not any(map(has_tangent, came)):  # an index, a count: the path broke when it was made
             return graph.breaks_before(came), followed
-        found = self._statement(text, statement, binds, came, graph.name)
+        broken = self._statement(text, statement, binds, came, graph.name)
         # the target itself may stand outside as well
-        known = id(target) in graph.made or id(target) in graph.watched
-        late = [] if known else [self.outside(target)]
-        late = [r for r in late if r.kind in ("before", "after", "stopped") and r.kind != found.kind]
+        on_tape = id(target) in graph.made or id(target) in graph.watched
+        late = [] if on_tape else [self.outside(target)]
+        late = [r for r in late if r.kind in ("before", "after", "stopped") and r.kind != broken.kind]
         behind = graph.breaks_behind(self._constant(binds, target), target)
-        return [found, *graph.breaks_before(came), *behind, *late], followed
+        return [broken, *graph.breaks_before(came), *behind, *late], followed
 
     def _follow(self, target: Array) -> tuple[bool, Text | None, Assignment | None, str]:
         """Whether the text could be followed back from the target's name; which text, the statement in it where the path
@@ -275,9 +275,9 @@ class TextEvidence:
         for text in self.both:
             if (start := self._start(text, target)) is None:
                 continue
-            found = list(self._leaving(text, start))
-            if found:
-                return True, text, *next((pair for pair in found if self._says_how(text, *pair)), found[0])
+            leaving = list(self._leaving(text, start))
+            if leaving:
+                return True, text, *next((pair for pair in leaving if self._says_how(text, *pair)), leaving[0])
             return source in {n for a in text.assignments for n in (*a.names, *a.uses)}, None, None, ""
         return False, None, None, ""
 
@@ -286,8 +286,8 @@ class TextEvidence:
         names = self.graph.names
         # in the block's function the target may have another name than where `explain` is called
         called = (names.name(target), names.stored(target) if text is self.texts.block else None)
-        found = (root(name) for name in called if name is not None and text.readable)
-        return next((name for name in found if text.of(name)), None)
+        roots = (root(name) for name in called if name is not None and text.readable)
+        return next((name for name in roots if text.of(name)), None)
 
     def _leaving(self, text: Text, start: str) -> Iterator[tuple[Assignment, str]]:
         """The statements, on the way back from a name, that get what depends on the source and make what does not."""
@@ -343,8 +343,8 @@ class TextEvidence:
         """The value under the name `binds` from which the target was computed; where the name means another now, the one
         constant that it was computed from."""
         x, names = self._array_of(binds), self.graph.names
-        leaves = [y for y, _ in self.graph.leaves(target) if is_inexact(y) and y is not target]
-        leaves = [y for y in leaves if y.ndim or names.name(y) or id(y) not in self.graph.watched]
+        leaves = [y for y, _ in self.graph.leaves(target) if isinstance(y, jax.Array) and y is not target]
+        leaves = [y for y in leaves if has_tangent(y) and (y.ndim or names.name(y) or id(y) not in self.graph.watched)]
         return leaves[0] if len(leaves) == 1 and (x is None or x is target) else x
 
     # ---- one statement ----
@@ -389,12 +389,12 @@ class TextEvidence:
             return reason("python", At(None, line), binds=binds)
         block = self.texts.block.block
         if block is None or text.scope != self.texts.block.scope:
-            found = reason("outside: elsewhere", At(None, line), binds=binds)
+            outside = reason("outside: elsewhere", At(None, line), binds=binds)
         elif line.number < block[0]:
-            found = reason("before", At(None, line), binds=binds, line=block[0])
+            outside = reason("before", At(None, line), binds=binds, line=block[0])
         else:
-            found = reason("after", At(None, line), binds=binds, line=block[-1])
-        return found
+            outside = reason("after", At(None, line), binds=binds, line=block[-1])
+        return outside
 
     def _converted(self, text: Text, statement: Assignment, came: Sequence[Array]) -> Any:
         """Where a function that a statement calls converted a value to NumPy or Python, if that is on record."""
@@ -402,8 +402,8 @@ class TextEvidence:
         begin = max([made[id(x)] + 1 for x in came if id(x) in made], default=0)
         ran = [made[id(entry.outputs[0])] for entry in self._at(statement) if entry.outputs]
         end = min([position for position in ran if position >= begin], default=len(self.graph.entries))
-        found = [mark for mark in self.graph.conversions() if begin <= mark.position <= end]
-        lines = [line_of(mark.where) for mark in found]
+        marks = [mark for mark in self.graph.conversions() if begin <= mark.position <= end]
+        lines = [line_of(mark.where) for mark in marks]
         if any(line is not None and statement.holds(line) for line in lines):
             return None
-        return next((mark for mark in found if Text(mark.where).scope != text.scope), None)
+        return next((mark for mark in marks if Text(mark.where).scope != text.scope), None)

@@ -163,7 +163,7 @@ def test_large_products_are_not_for_numpy(monkeypatch):
     assert len(sizes) == 1 + 2 + 4
     assert max(sizes) <= 64**3
     with pytest.raises(Unsupported, match="large"):
-        Interpreter(jax.make_jaxpr(jnp.matmul)(jnp.zeros((257, 64)), y))
+        Interpreter(jax.make_jaxpr(jnp.matmul)(jnp.zeros((257, 64), jnp.float32), y))
 
 
 def test_only_what_is_needed_is_evaluated():
@@ -187,7 +187,7 @@ def test_nan_beside_a_mask_is_left_to_xla():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_comes_back_to_a_maximum_is_the_same_before_and_after_the_compiler(bad):
-    x = jnp.asarray([1.0, 3.0, 2.0])
+    x = jnp.asarray([1.0, 3.0, 2.0], jnp.float32)
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = jnp.max(x)

@@ -72,14 +72,14 @@ def on_one_device(tmp_path_factory):
     return losses
 
 
-@pytest.mark.parametrize("options", [[], ["--spread", "--eager"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["--sharded", "--eager"]], ids=" ".join)
 def test_eight_devices(on_one_device, tmp_path, options):
     losses, printed = losses_of(tmp_path, "--cpus", 8, *options)
     assert printed.startswith("8 devices of 1 process(es)")
     np.testing.assert_allclose(losses, on_one_device, rtol=1e-4)
 
 
-@pytest.mark.parametrize("options", [[], ["--spread", "--eager"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["--sharded", "--eager"]], ids=" ".join)
 def test_two_processes(on_one_device, tmp_path, options):
     coordinator = f"localhost:{free_port()}"
     file = tmp_path / "losses.json"
@@ -148,7 +148,7 @@ def places():
             if not gradient.sharding.is_equivalent_to(source.sharding, source.ndim):
                 print(what, jax.tree_util.keystr(path), gradient.sharding, "in place of", source.sharding)
 
-    for specs in (data_parallel.SPREAD, jax.tree.map(lambda _: P(), data_parallel.SPREAD)):
+    for specs in (data_parallel.SHARDED, jax.tree.map(lambda _: P(), data_parallel.SHARDED)):
         parameters = jax.tree.map(place, specs, data_parallel.initial_parameters())
         expected = jax.jit(jax.grad(data_parallel.loss_of))(parameters, x, y)
         for _ in range(3):
@@ -207,3 +207,57 @@ def test_a_sharded_variable_stays_where_it_is():
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
     done = subprocess.run([sys.executable, "-c", PLACED], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+LOOKS = """
+import sys, jax, numpy as np
+jax.config.update("jax_num_cpu_devices", 2)
+coordinator, process = sys.argv[1:]
+jax.distributed.initialize(coordinator, 2, int(process), initialization_timeout=60)
+from jax.sharding import NamedSharding, PartitionSpec as P
+from jax.experimental.multihost_utils import process_allgather
+import tapejax as tf
+
+rows = NamedSharding(jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,)), P("data"))
+own = np.linspace(-1.0, 1.0, 12, dtype="float32").reshape(4, 3) + int(process)
+x, c = (jax.make_array_from_process_local_data(rows, a) for a in (own, own[:, :2] - 7.0))
+w = tf.Variable(np.ones((3, 2), "float32"))
+with tf.GradientTape(persistent=True) as tape:
+    tape.watch(x)
+    hidden = tf.tanh(x @ w)
+    loss = tf.reduce_mean(hidden * c)
+jax.block_until_ready(tape.gradient(loss, [x, w]))
+if process == "0":  # these ask no other process
+    assert "hidden" in str(tape) and "tanh" in str(tape.memory(loss, [x, w]))
+    printed = str(tape.as_function(loss, [x, w]))
+    assert "c: float32[8,2], in .constants" in printed and "jnp.mean(hidden * c)" in printed, printed
+    assert "a part of it is on other processes" in repr(hidden) and "other processes" in str(hidden)
+    assert len(tape.draw(loss, [x, w]).svg()) > 1000 and "tanh" in str(tape.jaxpr(loss, [x, w]))
+assert abs(float(tape.as_function(loss, [x, w])([x, w])) - float(loss)) < 1e-6
+steps = "".join(map(str, tape.steps(loss, [x, w])))
+assert "other processes" in steps and "tanh" in steps
+whole = process_allgather(tape.gradient(loss, x), tiled=True)
+assert f"{np.sqrt((whole ** 2).sum()):.3g}" in str(tape.summary(loss, [x, w]))
+tape.check_numerics(loss, [x, w])
+with tf.GradientTape() as worse:
+    worse.watch(x)
+    y = tf.reduce_sum(tf.math.log(x - x))
+try:
+    worse.check_numerics(y, x)
+except tf.errors.NonFiniteError as error:
+    assert "not finite" in str(error) and "other processes" in str(error)
+html = tf.Variable(x)._repr_html_() + tape._repr_html_() + tape.steps(loss, [x, w])._repr_html_()
+assert "other processes" in html
+print(tape.explain(loss, [x, w]))
+assert "tanh" in str(tape.play(loss, [x, w])._repr_mimebundle_())
+print("seen")
+jax.distributed.shutdown()
+"""
+
+
+def test_what_looks_at_a_tape_in_two_processes(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(LOOKS)
+    coordinator = f"localhost:{free_port()}"
+    printed = finish(*[start(coordinator, process, program=program) for process in (0, 1)])
+    assert all(out.endswith("seen\n") for out in printed)

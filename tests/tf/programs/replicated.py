@@ -219,6 +219,109 @@ def fit():
     return history["loss"] + history["mae"]
 
 
+def last_batches_of_fewer_rows():
+    """Replicas with fewer rows than others, or none: sums, means along an axis, collectives, gradients, aggregation."""
+    strategy, found = mirrored(), []
+    with strategy.scope():
+        w, total = tf.Variable(ONES), tf.Variable(0.0, aggregation=tf.VariableAggregation.SUM)
+        steps = tf.Variable(0)
+        optimizer = tf.keras.optimizers.Adam(0.1)
+        optimizer.build([w])
+
+    @tf.function
+    def step(x, y):
+        def replica(x, y):
+            context = tf.distribute.get_replica_context()
+            with tf.GradientTape() as tape:
+                rows = tf.square(x @ w - y)[:, 0]
+                loss = tf.reduce_sum(rows) / 8.0
+                everywhere = context.all_reduce("MEAN", loss)
+                objective = loss * everywhere
+            optimizer.apply_gradients([(tape.gradient(objective, w), w)])
+            total.assign(loss)
+            steps.assign_add(1)
+            number = tf.cast(context.replica_id_in_sync_group, tf.float32)
+            return loss, rows, everywhere, context.all_reduce("SUM", number * loss), number
+
+        loss, rows, *others = strategy.run(replica, args=(x, y))
+        return strategy.reduce("SUM", loss, axis=None), strategy.reduce("MEAN", rows, axis=0), rows, others
+
+    for count in 21, 22, 17, 20:
+        for x, y in batches(strategy, count):
+            loss, mean, rows, others = step(x, y)
+            found += [
+                float(loss),
+                float(mean),
+                numbers(strategy, rows),
+                float(total.numpy()),
+                w.numpy().ravel().tolist(),
+            ]
+            found += [[numbers(strategy, value) for value in others], strategy.gather(rows, axis=0).numpy().tolist()]
+    return [*found, int(steps.numpy())]
+
+
+def keras_losses():
+    """Keras's objects for losses divide by the number of replicas; those of metrics add up what all replicas saw."""
+    strategy, found = mirrored(), []
+    with strategy.scope():
+        w = tf.Variable(ONES)
+        mean_squared = tf.keras.losses.MeanSquaredError()
+        precision, mean = tf.keras.metrics.Precision(thresholds=0.1), tf.keras.metrics.Mean()
+        optimizer = tf.keras.optimizers.SGD(0.1)
+
+    @tf.function
+    def step(x, y):
+        def replica(x, y):
+            with tf.GradientTape() as tape:
+                loss = mean_squared(y, x @ w)
+            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+            precision.update_state(tf.cast(y > 0.0, tf.float32), tf.sigmoid(x @ w))
+            mean.update_state(loss)
+            return loss
+
+        return strategy.reduce("SUM", strategy.run(replica, args=(x, y)), axis=None)
+
+    for x, y in batches(strategy, 23):
+        found += [float(step(x, y)), float(precision.result()), float(mean.result())]
+    return found
+
+
+def classifier(strategy, *layers):
+    with strategy.scope():
+        dense = tf.keras.layers.Dense(4, "tanh", kernel_initializer="ones", kernel_regularizer="l2")
+        last = tf.keras.layers.Dense(1, "sigmoid", kernel_initializer="ones")
+        model = tf.keras.Sequential([*layers, dense, last])
+        metrics = ["mae", tf.keras.metrics.Precision(name="precision"), tf.keras.metrics.AUC(name="auc")]
+        model.compile(tf.keras.optimizers.Adam(0.1), "binary_crossentropy", metrics=metrics)
+    return model
+
+
+def fit_of_fewer_rows():
+    """Batch normalisation, a regularizer, metrics, and a last batch that does not divide."""
+    strategy = mirrored()
+    with strategy.scope():
+        normalisation = tf.keras.layers.BatchNormalization()
+    model = classifier(strategy, tf.keras.layers.Input((3,)), normalisation)
+    labels = (Y > 0).astype("float32")
+    history = model.fit(X[:23], labels[:23], batch_size=8, epochs=3, shuffle=False, verbose=0).history
+    return [history[name] for name in sorted(history)] + [np.asarray(v).ravel().tolist() for v in model.variables]
+
+
+def fit_and_evaluate():
+    """A model that is built by `fit`, weights of samples, validation data, `evaluate`, `predict`, a dataset."""
+    model = classifier(mirrored())
+    labels = (Y > 0).astype("float32")
+    weights = np.linspace(0.5, 1.5, 24).astype("float32")
+    validation = X[:15], labels[:15]
+    history = model.fit(
+        X, labels, sample_weight=weights, batch_size=8, epochs=2, shuffle=False, verbose=0, validation_data=validation
+    ).history
+    found = [history[name] for name in sorted(history)]
+    data = tf.data.Dataset.from_tensor_slices((X[:22], labels[:22])).batch(8)
+    found += [model.fit(data, verbose=0).history["loss"], model.evaluate(data, verbose=0)]
+    return [*found, model.predict(X[:7], batch_size=4, verbose=0).tolist()]
+
+
 PROGRAMS = (
     gradients_reduced_by_hand,
     gradients_reduced_by_the_optimizer,
@@ -228,7 +331,13 @@ PROGRAMS = (
     aggregation,
     datasets_from_a_function,
     fit,
+    last_batches_of_fewer_rows,
+    keras_losses,
+    fit_of_fewer_rows,
+    fit_and_evaluate,
 )
+if len(sys.argv) > 3:
+    PROGRAMS = tuple(program for program in PROGRAMS if program.__name__ in sys.argv[3:])
 if COUNT == 1:  # TensorFlow's merge_call fails: "destinations can not be empty"
     PROGRAMS = tuple(program for program in PROGRAMS if program is not contexts)
 print(json.dumps({program.__name__: program() for program in PROGRAMS}))

@@ -339,7 +339,9 @@ def test_operands_take_the_tensors_dtype(tensor, other, first):
     pair = operands(tensor, other) if first else operands(other, tensor)
     wanted = as_dtype(tensor.dtype).dtype
     assert all(getattr(x, "dtype", wanted) == wanted for x in pair)
-    assert _mul(*pair).dtype == wanted
+    product = _mul(*pair)
+    assert product.dtype == wanted
+    np.testing.assert_array_equal(product, np.asarray(tensor) * np.asarray(other).astype(wanted))
 
 
 @pytest.mark.parametrize(

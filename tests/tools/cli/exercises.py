@@ -6,6 +6,7 @@ import ast
 import re
 
 import exercises_9_10
+import exercises_functional
 import exercises_writing
 import exercises_written
 
@@ -383,4 +384,6 @@ def other_loop(id):
     return "loop-5-check" if id == "loop-1-check" else "loop-1-check"
 
 
-WRONG |= exercises_written.WRONG
+WRONG |= exercises_written.WRONG | exercises_functional.WRONG
+RIGHT = exercises_functional.RIGHT  # written differently than the folded answer
+SAID = exercises_functional.SAID  # what has to be said of each wrong answer, in their order

@@ -19,8 +19,12 @@ def parts_of(name):
     }
 
 
-FILES = {"0_a_tape_from_scratch": "from_scratch.py", "8_what_a_gradient_costs": "costs.py"}
-PARTS = {name: part for file in FILES.values() for name, part in parts_of(file).items()}
+FILES = {
+    "0_a_tape_from_scratch": "from_scratch.py",
+    "0b_functional_ad_from_scratch": "transformations.py",
+    "8_what_a_gradient_costs": "costs.py",
+}
+PARTS = {name: part for file in ("from_scratch.py", "costs.py") for name, part in parts_of(file).items()}
 RULES = "\n\n".join(PARTS[name] for name in ("add", "subtract", "multiply", "sine", "rectify"))
 
 

@@ -1,4 +1,4 @@
-"""Notebooks 0 and 8: a student's answers are used by the cells below, and the files beside them hold the same answers."""
+"""Notebooks 0, 0b and 8: a student's answers are used by the cells below, and the files beside them hold the same answers."""
 
 from __future__ import annotations
 

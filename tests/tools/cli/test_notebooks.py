@@ -13,6 +13,7 @@ import resource
 import sys
 from pathlib import Path
 
+import answers
 import exercises
 import pytest
 
@@ -120,18 +121,20 @@ def run(tmp_path_factory):
 
 
 LEAST = 5  # wrong answers to each exercise
+RIGHT = {**exercises.RIGHT, **answers.RIGHT}
 KEEP = "_names = {*globals()}"
 FORGET = "for _name in {*globals()} - _names:\n    if _name[0] != '_':\n        del globals()[_name]"
 
 
 def with_answers(path, notebook):
-    """After each exercise the cell again: with the folded answer, with each wrong one, and as it was.
+    """After each exercise the cell again: with the folded answer and other right ones, with wrong ones, and as it was.
 
     What only an answer binds is deleted, so that the cells below, and the other answers, do not depend on it.
     """
 
-    def inserted(source, answer):
-        return nbformat.v4.new_code_cell(source, metadata={"tags": ["raises-exception"], "answer": answer})
+    def inserted(source, answer, word=""):
+        metadata = {"tags": ["raises-exception"], "answer": answer, "word": word}
+        return nbformat.v4.new_code_cell(source, metadata=metadata)
 
     cells = []
     for i, cell in enumerate(notebook.cells):
@@ -139,9 +142,12 @@ def with_answers(path, notebook):
         if exercises.is_exercise(cell):
             cells.append(inserted(KEEP, ""))
             right, wrong = exercises.answer_of(notebook.cells, i), exercises.wrong_answers(path, notebook.cells, i)
-            for kind, answers in {"right": [right], "wrong": wrong}.items():
-                for answer in answers:
-                    cells += [inserted(exercises.filled_in(cell.source, answer), kind), inserted(FORGET, "")]
+            place = f"{path.stem}/{cell.id}"
+            tried = [("right", answer, "") for answer in (right, *RIGHT.get(place, []))]
+            tried += [("wrong", answer, "") for answer in wrong]
+            tried += [("told", *told) for told in answers.WRONG.get(place, [])]
+            for kind, answer, word in tried:
+                cells += [inserted(exercises.filled_in(cell.source, answer), kind, word), inserted(FORGET, "")]
             cells.append(inserted(cell.source, "as it was"))
     notebook.cells = cells
     return notebook
@@ -179,7 +185,7 @@ def exercises_of(notebook):
     for cell in code_cells(notebook):
         kind = cell.metadata.get("answer")
         if kind is None and exercises.is_exercise(cell):
-            found.append((cell, {"right": [], "wrong": [], "as it was": []}))
+            found.append((cell, {"right": [], "wrong": [], "told": [], "as it was": []}))
         elif kind:
             found[-1][1][kind].append(cell)
     return found
@@ -188,15 +194,28 @@ def exercises_of(notebook):
 @each_notebook
 def test_an_exercise_tells_right_from_wrong(run, path):
     skip_without_its_packages(nbformat.read(path, 4))
-    for cell, answers in exercises_of(run(path)[0]):
-        for asked in (cell, *answers["as it was"]):
+    for cell, given in exercises_of(run(path)[0]):
+        for asked in (cell, *given["as it was"]):
             assert (printed(asked), error_of(asked)) == ({"Not answered yet."}, None), cell.source
-        for right in answers["right"]:
+        for right in given["right"]:
             assert (printed(right), error_of(right)) == ({"Right."}, None), right.source
-        assert len({wrong.source for wrong in answers["wrong"]}) == len(answers["wrong"]) >= LEAST, cell.source
-        said = [(error_of(wrong), wrong.outputs[-1].get("evalue"), wrong.source) for wrong in answers["wrong"]]
+        assert len({wrong.source for wrong in given["wrong"]}) == len(given["wrong"]) >= LEAST, cell.source
+        said = [(error_of(wrong), wrong.outputs[-1].get("evalue"), wrong.source) for wrong in given["wrong"]]
         assert [name for name, *_ in said] == ["NotRight"] * len(said), said
         assert any("Asked for: " in text for _, text, _ in said), f"a wrong kind is not told: {said}"
+        for words, (_, text, source) in zip(exercises.SAID.get(f"{path.stem}/{cell.id}", []), said):
+            assert words in text, f"{words!r} is not said, but {text!r}, of {source}"
+        for told in given["told"]:
+            said = (error_of(told), told.outputs[-1].get("evalue", ""))
+            assert said[0] == "NotRight" and told.metadata.word in said[1], (told.source, said)
+
+
+def test_the_table_of_answers_is_over_all_notebooks():
+    places = {f"{path.stem}/{cell.id}" for path in NOTEBOOKS for cell in nbformat.read(path, 4).cells}
+    for table, least in ((RIGHT, 30), ({**exercises.SAID, **answers.WRONG}, 60)):
+        assert set(table) <= places and sum(map(len, table.values())) >= least
+        assert {place.partition("/")[0] for place in table} == {path.stem for path in NOTEBOOKS}
+    assert all(word for told in answers.WRONG.values() for _, word in told)
 
 
 def test_every_wrong_answer_has_its_exercise():

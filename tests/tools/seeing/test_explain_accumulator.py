@@ -87,5 +87,5 @@ def test_a_part_that_leaves_for_python_is_noted():
 def test_what_is_no_tensor_is_refused():
     with tf.autodiff.ForwardAccumulator(tf.constant(1.0), tf.constant(1.0)) as acc:
         pass
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="`target` should be a Tensor, .* but holds <object .* of type 'object'"):
         acc.explain(object())

@@ -461,9 +461,36 @@ def manyfresh():
     return (o, loss, x)
 
 
-# No transformation of JAX's is that derivative: a tape that began late, a target that is a source, Python in a gradient, a
-# derivative that was traced.
-SPELLED_OUT = {late_watch, outer_late, same, target_source, inter, custom, infunction}
+def weighted_parts():
+    x, c = tf.constant(X), tf.constant(X[::-1].copy())
+    with tf.GradientTape(persistent=True) as o:
+        o.watch([x, c])
+        with tf.GradientTape(persistent=True) as t1:
+            t1.watch(x)
+            h = tf.sin(x)
+            y = tf.exp(h) * x
+            z = x**3
+        g = t1.gradient(y, [x, h], output_gradients=c)
+        k = t1.gradient([y, z], [h, x], output_gradients=[c, c * 2.0])
+        loss = tf.reduce_sum(g[0] * g[1] + k[0] * k[1])
+    return (o, loss, [x, c])
+
+
+def shared():
+    x, z = tf.constant(X), tf.constant(X[::-1].copy())
+    with tf.GradientTape(persistent=True) as o:
+        o.watch([x, z])
+        with tf.GradientTape() as t1:
+            t1.watch([x, z])
+            y = tf.sin(x + z)
+        a, b, c = t1.gradient(y, [x, z, x])
+        loss = tf.reduce_sum(a * b * c * x)
+    return (o, loss, [x, z])
+
+
+# No transformation of JAX's is that derivative: a tape that began late, Python in a gradient, a derivative that was traced; with
+# cotangents of which one does not come to every source.
+SPELLED_OUT = {late_watch, outer_late, custom, infunction, weighted_parts}
 PROGRAMS = [
     late_watch,
     outer_late,
@@ -496,6 +523,8 @@ PROGRAMS = [
     scan,
     late2,
     manyfresh,
+    weighted_parts,
+    shared,
 ]
 
 

@@ -76,6 +76,107 @@ def f(sources, x):  # for x: float32[3,1]
     return loss
 """
 
+# ---- Burgers' equation, in which the first derivative is used as well ----
+
+
+def record_burgers(flat=False):
+    w1, w2 = tf.Variable(normal(1, 8), name="w1"), tf.Variable(normal(8, 1), name="w2")
+    x = tf.constant([[0.1], [0.5], [0.9]])
+
+    def net(x):
+        return tf.tanh(x @ w1) @ w2
+
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                u = net(x)
+            u_x = first.gradient(u, x)
+        u_xx = second.gradient(u_x, x)
+        loss = tf.reduce_mean((u * u_x - u_xx) ** 2)
+    return outer.as_function(loss, [w1, w2], {"x": x}, flat), [w1, w2], {"x": x}
+
+
+def write_burgers():
+    def net(x, w1, w2):
+        return jnp.tanh(x @ w1) @ w2
+
+    def f(sources, x):
+        w1, w2 = sources
+        u = net(x, w1, w2)
+
+        def slope(x):
+            return jax.grad(lambda x: jnp.sum(net(x, w1, w2)))(x)
+
+        u_x = slope(x)
+        u_xx = jax.grad(lambda x: jnp.sum(slope(x)))(x)
+        return jnp.mean((u * u_x - u_xx) ** 2)
+
+    return f
+
+
+BURGERS = """\
+def net(x, w1, w2):
+    return jnp.tanh(x @ w1) @ w2
+
+
+def f(sources, x):  # for x: float32[3,1]
+    w1, w2 = sources
+    u = net(x, w1, w2)
+
+    def u_x_fn(x):
+        return jax.grad(lambda x: jnp.sum(net(x, w1, w2)))(x)
+
+    u_x = u_x_fn(x)
+    u_xx = jax.grad(lambda x: jnp.sum(u_x_fn(x)))(x)
+    loss = jnp.mean((u * u_x - u_xx) ** 2)
+    return loss
+"""
+
+# ---- Jacobians of each example in a batch ----
+
+
+def record_jacobians(flat=False):
+    w1, w2 = tf.Variable(normal(3, 8), name="w1"), tf.Variable(normal(8, 2), name="w2")
+    x = tf.constant(normal(5, 3))
+
+    def net(x):
+        return tf.tanh(x @ w1) @ w2
+
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = net(x)
+        slopes = tape.batch_jacobian(y, x)
+        penalty = tf.reduce_mean(slopes**2)
+    return outer.as_function(penalty, [w1, w2], {"x": x}, flat), [w1, w2], {"x": x}
+
+
+def write_jacobians():
+    def net(x, w1, w2):
+        return jnp.tanh(x @ w1) @ w2
+
+    def f(sources, x):
+        w1, w2 = sources
+        slopes = jax.vmap(jax.jacrev(lambda x: net(x, w1, w2)))(x)
+        return jnp.mean(slopes**2)
+
+    return f
+
+
+JACOBIANS = """\
+def net(x, w1, w2):
+    return jnp.tanh(x @ w1) @ w2
+
+
+def f(sources, x):  # for x: float32[5,3]
+    w1, w2 = sources
+    slopes = jax.vmap(jax.jacrev(lambda x: net(x, w1, w2)))(x)
+    penalty = jnp.mean(slopes**2)
+    return penalty
+"""
+
 # ---- the penalty of a Wasserstein GAN ----
 
 
@@ -379,6 +480,8 @@ def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
 
 PROGRAMS = {
     "a physics-informed network": (record_pinn, write_pinn, PINN),
+    "Burgers' equation": (record_burgers, write_burgers, BURGERS),
+    "Jacobians of a batch": (record_jacobians, write_jacobians, JACOBIANS),
     "the penalty of a GAN": (record_penalty, write_penalty, PENALTY),
     "an inner step of MAML": (record_maml, write_maml, MAML),
     "a Hessian with a vector": (record_product, write_product, PRODUCT),
@@ -421,6 +524,39 @@ def test_what_is_printed_is_what_a_person_writes(name, times):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, wanted)
     replayed = jax.value_and_grad(total(function))(*args)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, replayed)
+
+
+ROWS = {  # what is done with a batch, and how its Jacobian is written
+    "a row at a time": (
+        lambda h: h * tf.reduce_sum(h, axis=1, keepdims=True),
+        "jax.vmap(jax.jacrev(lambda x: net(x[None], w)[0]))(x)",
+    ),
+    "with the mean of all": (
+        lambda h: h * tf.reduce_mean(h, axis=0, keepdims=True),
+        "jnp.moveaxis(jax.jacrev(lambda x: jnp.sum(net(x, w), axis=0))(x), 1, 0)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_batch_jacobian_is_of_each_example_where_that_is_what_it_is(name):
+    act, text = ROWS[name]
+    w, x = tf.Variable(normal(3, 2), name="w"), tf.constant(normal(5, 3))
+
+    def net(x):
+        h = tf.tanh(x @ w)
+        return act(h)
+
+    with tf.GradientTape(persistent=True) as outer:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = net(x)
+        slopes = tape.batch_jacobian(y, x)
+    function = outer.as_function(slopes, w, {"x": x})
+    assert f"slopes = {text}\n" in function.code
+    np.testing.assert_allclose(pasted(function)(array(w), array(x)), slopes.numpy(), rtol=1e-5, atol=1e-6)
+    other = array(x) * 2.0 - 1.0
+    np.testing.assert_allclose(pasted(function)(array(w), other), function(w, other), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -20,7 +20,7 @@ from ....tape.gradient_tape import GradientTape
 from ....tape.recording import type_of
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
-from ...seeing import layout, source
+from ...seeing import layout, recorded, source
 from ...seeing.listing import identifier
 from ...seeing.tables import sections
 from .comparing import STEPS, Written
@@ -92,32 +92,30 @@ class Module:
 
     def _tree(self, values: dict[str, Any]) -> dict[str, Any]:
         """Values of variables by name, as the nested dicts that the written functions take."""
-        found: dict[str, Any] = {}
-        for name, x in values.items():
-            inner = found
-            *path, last = self.groups.get(name, (name,))
-            for key in path:
-                inner = inner.setdefault(key, {})
-            inner[last] = x
-        return found
+        return recorded.nested((self.groups.get(name, (name,)), x) for name, x in values.items())
+
+    def _top(self, names: Sequence[str]) -> str | None:
+        """The one group that these names are, of several."""
+        tops = {self.groups[name][0] for name in names}
+        return (
+            tops.pop() if len(tops) == 1 and len(self.groups[names[0]]) > 1 and set(names) != set(self.groups) else None
+        )
 
     def _part(self, values: str, names: Sequence[str]) -> str:
         """Code for the part of a tree of parameters that has these names, which are all of some groups, or of the tree."""
         if set(names) == set(self.groups):
             return values
-        tops = list(dict.fromkeys(self.groups[name][0] for name in names))
-        if len(tops) == 1 and len(self.groups[names[0]]) > 1:
-            return f"{values}[{tops[0]!r}]"
+        if top := self._top(names):
+            return f"{values}[{top!r}]"
+        tops = dict.fromkeys(self.groups[name][0] for name in names)
         return "{" + ", ".join(f"{top!r}: {values}[{top!r}]" for top in tops) + "}"
 
     def _replaced(self, values: str, names: Sequence[str], new: str) -> str:
         """Code for `values` with `new` in the place of what `_part` gives."""
         if set(names) == set(self.groups):
             return new
-        tops = list(dict.fromkeys(self.groups[name][0] for name in names))
-        if len(tops) == 1 and len(self.groups[names[0]]) > 1:
-            return f"{values} | {{{tops[0]!r}: {new}}}"
-        return f"{values} | {new}"
+        top = self._top(names)
+        return f"{{**{values}, {top!r}: {new}}}" if top else f"{values} | {new}"
 
     # -- the step
 
@@ -153,10 +151,9 @@ class Module:
             lines.append(f"state = {' | '.join(['state', *state_lines])}")
         values = ", ".join(f"value_{i + 1}" for i in range(len(kind.losses))) if several else "value"
         returned = [updated if n == "params" else n for n in self.carry]
-        rest = [n for n in kind.arguments]
         text = [
             "@jax.jit",
-            f"def {name}({', '.join([*self.carry, *rest])}):",
+            f"def {name}({', '.join([*self.carry, *kind.arguments])}):",
             f'    """The step at {self.at(kind.block)}: the new {", ".join(self.carry)}, and the losses of the old."""',
             *_laid_out([*lines, f"return {', '.join(returned)}, {f'({values})' if several else values}"], "    "),
         ]
@@ -195,8 +192,9 @@ class Module:
             grads = self._part(self._local(kind, str(group)), names)
         else:
             function = self._printed(kind, piece, "changed_gradients")
-            grads = self._part_of_own(self._call(kind, piece, function, updated), names)
-        one = len(self._optimizer_ids()) == 1
+            top = self._top(names)
+            grads = self._call(kind, piece, function, updated) + (f"[{top!r}]" if top else "")
+        one = len({id(piece.subject[0].optimizer) for piece in self.steps.changes()}) == 1
         state = "opt_state" if one else f"opt_state[{optimizer!r}]"
         new = "opt_state" if one else f"{optimizer}_state"
         lines = [
@@ -204,16 +202,6 @@ class Module:
             f"updated = {self._replaced(updated, names, f'optax.apply_updates({self._part(updated, names)}, changes)')}",
         ]
         return lines if one else [*lines, f"opt_state = opt_state | {{{optimizer!r}: {new}}}"]
-
-    def _part_of_own(self, text: str, names: Sequence[str]) -> str:
-        """Code for the part of a tree that has no others than these names."""
-        tops = {self.groups[name][0] for name in names}
-        if set(names) != set(self.groups) and len(tops) == 1 and len(self.groups[names[0]]) > 1:
-            return f"{text}[{tops.pop()!r}]"
-        return text
-
-    def _optimizer_ids(self) -> set[int]:
-        return {id(piece.subject[0].optimizer) for piece in self.steps.changes()}
 
     def _local(self, kind: Kind, group: str) -> str:
         """The name in `update` of what a label's group is."""

@@ -49,7 +49,7 @@ class External:
 class Piece:
     """One function of a kind of step, as the first of its steps recorded it: the part of a recording that leads to targets."""
 
-    role: str  # "loss", "change" (of gradients), "assign"; "value" (of an expression)
+    role: str  # "loss", "change" (of gradients), "assign"
     subject: list[Any]  # the `Gradient`s, `Applied`s of the steps, or nothing
     entries: Sequence[Entry]
     targets: Nest
@@ -66,6 +66,12 @@ class Piece:
         """Of each external its values, step by step."""
         return [external.values for external in self.externals]
 
+    def add(self, later: Piece) -> None:
+        """Takes in the same piece of a later step."""
+        self.subject += later.subject
+        for external, other in zip(self.externals, later.externals, strict=True):
+            external.values += other.values
+
 
 @dataclass
 class Kind:
@@ -75,8 +81,6 @@ class Kind:
     pieces: list[Piece]
     arguments: dict[str, list[Value]] = field(default_factory=dict)
     expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
-    # what the program uses of the step afterwards, and code for it
-    outputs: dict[str, str] = field(default_factory=dict)
 
     def of_role(self, role: str) -> list[Piece]:
         return [piece for piece in self.pieces if piece.role == role]
@@ -144,17 +148,6 @@ def piece_of(
     key = tuple(parts), tuple([number(x, (-1, i)) for i, x in enumerate(ends)])
     found = list(externals.values())
     return Piece(role, [subject], kept, jax.tree.unflatten(tree, ends), block, key, positions, found, labels)
-
-
-def merge(pieces: list[Piece], new: Piece) -> None:
-    """Adds a piece to those that it is the same operations as, or to the list."""
-    for piece in pieces:
-        if piece.key == new.key:
-            piece.subject += new.subject
-            for external, other in zip(piece.externals, new.externals, strict=True):
-                external.values += other.values
-            return
-    pieces.append(new)
 
 
 def where(step: Step, part: Gradient | Applied) -> str:

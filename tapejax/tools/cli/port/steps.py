@@ -22,7 +22,7 @@ from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
 from .alike import argument_name, matching, same
 from .observing import Applied, Assigned, Block, Carried, Gradient, Observer, Step
-from .pieces import BETWEEN, Kind, Label, Piece, Refused, merge, piece_of, where
+from .pieces import BETWEEN, Kind, Label, Piece, Refused, piece_of, where
 
 KINDS = 4  # of steps, at one place: batches of different sizes, say
 
@@ -52,7 +52,7 @@ class Steps:
         self.initial: dict[str, Any] = {}
         self.trained = {id(v) for step in observer.steps for each in step.applied for v in each.variables}
         sources = {id(v) for step in observer.steps for each in step.gradients for v in each.variables}
-        self.trained |= sources & {key for step in observer.steps for key in self.assigned(step)}
+        self.trained |= sources & {key for step in observer.steps for key in step.assigned()}
         # what a block itself assigns, as averages; and of the rest
         self.state = {id(each.variable) for step in observer.steps for each in _in_blocks(step)} - self.trained
         # what is assigned counts if a loss or an update reads it: found by looking until nothing new turns up
@@ -70,10 +70,6 @@ class Steps:
             raise Refused(at, "one step")
         for kind in often:
             self._find_arguments(kind)
-
-    def assigned(self, step: Step) -> dict[int, Assigned]:
-        """What a step assigns, by the id of the variable."""
-        return step.assigned()
 
     # -- variables
 
@@ -109,7 +105,7 @@ class Steps:
 
     def lines(self, step: Step) -> set[int]:
         """The lines at which gradients are taken and variables changed, which a printed step replaces."""
-        parts: list[Any] = [a for key, a in self.assigned(step).items() if key in self.trained | self.state]
+        parts: list[Any] = [a for key, a in step.assigned().items() if key in self.trained | self.state]
         parts = [part for part in parts if not isinstance(part.variable, Carried)]
         return {part.line for part in (*parts, *step.gradients, *step.applied)}
 
@@ -124,7 +120,7 @@ class Steps:
                 if id(v) not in changed:
                     known[id(old)] = self.label(v, old), old
                 changed.add(id(v))
-        for key, assigned in self.assigned(step).items():
+        for key, assigned in step.assigned().items():
             if key not in changed and key in self.trained | self.state:
                 known[id(assigned.before)] = self.label(assigned.variable, assigned.before), assigned.before
         gradients = {
@@ -168,7 +164,7 @@ class Steps:
             made = ((g, x) for g in step.gradients for e in g.recording.entries for x in e.outputs)
             return next((g for g, x in made if x is value), None)
 
-        assigned = [each for key, each in self.assigned(step).items() if key in variables]
+        assigned = [each for key, each in step.assigned().items() if key in variables]
         return {self.name(each.variable): each.value for each in assigned if block_of(each.value) is gradient}
 
     def _loss(self, step: Step, gradient: Gradient, known: dict, name: str) -> Piece:
@@ -239,7 +235,7 @@ class Steps:
             if [(a.role, a.key) for a in kind.pieces] == [(b.role, b.key) for b in pieces]:
                 kind.steps.append(step)
                 for mine, new in zip(kind.pieces, pieces, strict=True):
-                    merge([mine], new)
+                    mine.add(new)
                 self.kind_of[step.number] = i
                 return
         self.kind_of[step.number] = len(self.kinds)
@@ -263,10 +259,10 @@ class Steps:
         for name, variable in self.variables.items():
             if (
                 isinstance(variable, Carried)
-                and id(variable) in self.assigned(kind.steps[0])
+                and id(variable) in kind.steps[0].assigned()
                 and self._begins_anew(variable)
             ):
-                kind.arguments[name] = [self.assigned(step)[id(variable)].before for step in kind.steps]
+                kind.arguments[name] = [step.assigned()[id(variable)].before for step in kind.steps]
                 kind.expressions[name] = variable.path
         early = [i for i, step in enumerate(kind.steps) if step.number < self.observer.keep]
         blocks = [kind.losses[0].subject[i].block for i in early]
@@ -297,9 +293,7 @@ class Steps:
 
     def _begins_anew(self, carried: Carried) -> bool:
         """Whether a step did not go on from what the step before had made of a tensor."""
-        made = [
-            self.assigned(step).get(id(carried)) for step in self.observer.steps if step.number < self.observer.keep
-        ]
+        made = [step.assigned().get(id(carried)) for step in self.observer.steps if step.number < self.observer.keep]
         return any(a is None or b is None or not same(a.after, b.before) for a, b in itertools.pairwise(made))
 
     def _known(self, kind: Kind, values: list[Value]) -> str | None:

@@ -1,0 +1,120 @@
+"""Printed functions of Keras models: each model and layer once, and no function that only hands a call on."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from support import draw
+
+import tapejax as tf
+
+keras = tf.keras
+layers = keras.layers
+
+
+def check(tape, target, variables, text):
+    """The printed code is `text`, and has the tape's value and gradient."""
+    function = tape.as_function(target, variables)
+    assert function.code.partition("\n\n\n")[2] == text
+    space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(compile(function.code, "<printed>", "exec"), space)
+    params = function.tree([jnp.asarray(v) for v in variables])
+    value, found = jax.value_and_grad(space["f"])(params)
+    np.testing.assert_allclose(value, target, rtol=1e-5)
+    wanted = function.tree([jnp.asarray(g) for g in tape.gradient(target, variables)])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), found, wanted)
+
+
+class Handing(keras.Model):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def call(self, x):
+        return self.inner(x)
+
+
+def test_models_that_only_hand_a_call_on_are_not_printed():
+    keras.utils.set_random_seed(0)
+    given = keras.Input((3,))
+    body = layers.Dense(4, activation="tanh", name="body")(given)
+    heads = keras.Model(given, [layers.Dense(2, name="left")(body), layers.Dense(1, name="right")(body)])
+    model = Handing(Handing(heads))
+    with tf.GradientTape(persistent=True) as tape:
+        left, right = model(tf.constant(draw(5, 3)))
+        loss = tf.reduce_mean((left - right) ** 2)
+    text = """\
+def dense(params, inputs):
+    return jnp.tanh(inputs @ params["kernel"] + params["bias"])
+
+
+def dense_2(params, inputs):
+    return inputs @ params["kernel"] + params["bias"]
+
+
+def inner(params, inputs):
+    t0 = dense(params["body"], inputs)
+    return (dense_2(params["right"], t0), dense_2(params["left"], t0))
+
+
+def f(params):
+    right, left = inner(params, c0)
+    loss = jnp.mean((left - right) ** 2)
+    return loss
+"""
+    check(tape, loss, model.trainable_variables, text)
+
+
+def test_layers_of_a_functional_model_are_called_by_the_model():
+    keras.utils.set_random_seed(0)
+
+    class Block(layers.Layer):
+        def __init__(self, name):
+            super().__init__(name=name)
+            self.dense = layers.Dense(3, name="dense")
+
+        def call(self, x):
+            return x + self.dense(x)
+
+    given = keras.Input((3,))
+    model = keras.Model(given, layers.Dense(1, name="last")(Block(name="block_1")(Block(name="block")(given))))
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_mean(model(tf.constant(draw(5, 3))) ** 2)
+    text = """\
+def dense(params, inputs):
+    return inputs @ params["kernel"] + params["bias"]
+
+
+def block(params, x):
+    return x + dense(params, x)
+
+
+def model(params, inputs):
+    t0 = block(params["block_1"]["dense"], block(params["block"]["dense"], inputs))
+    return dense(params["last"], t0)
+
+
+def f(params):
+    loss = jnp.mean(model(params, c0) ** 2)
+    return loss
+"""
+    check(tape, loss, model.trainable_variables, text)
+
+
+def test_a_model_has_the_name_that_the_program_has_for_it_and_no_constants_as_parameters():
+    keras.utils.set_random_seed(0)
+    forecaster = keras.Sequential([keras.Input((3, 2)), layers.LSTM(4, name="cell"), layers.Dense(1, name="last")])
+    x = tf.constant(draw(5, 3, 2))
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_mean(forecaster(x, training=True) ** 2)
+    function = tape.as_function(loss, forecaster.trainable_variables)
+    assert (
+        'def forecaster(params, c):\n    return dense(params["last"], rnn(params["cell"]["lstm_cell"], c))'
+        in function.code
+    )
+    assert "[jnp.zeros((5, 4), jnp.float32), jnp.zeros((5, 4), jnp.float32)]" in function.code
+    space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(compile(function.code, "<printed>", "exec"), space)
+    params = function.tree([jnp.asarray(v) for v in forecaster.trainable_variables])
+    np.testing.assert_allclose(space["f"](params), loss, rtol=1e-5)
