@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import jax
@@ -52,6 +52,9 @@ class Comparing(cache.Shadow):
 
     def ran(self, fn: Function, compiled: Function, args: Values, results: Any) -> None:
         _compare_runs(fn, compiled, args, results)
+
+    def ahead(self, name: str, results: Any, run: Callable[[], Any]) -> None:
+        _compare_ahead(name, results, run)
 
 
 def switch(on: bool) -> None:
@@ -143,6 +146,13 @@ def _call_both(kept: Op, fresh: Op, *inputs: Any) -> Any:
         return call_both(kept.name, functools.partial(_run, kept), kept.fn, fresh.fn, inputs)
     finally:
         _comparing.now = before
+
+
+def _compare_ahead(name: str, results: Any, run: Callable[[], Any]) -> None:
+    """Raises ShadowError where a plan gave something else than `run` gives."""
+    results, expected = ([x for x in jax.tree.leaves(values) if x is not None] for values in (results, run()))
+    same = close(results, expected, size_of(results)) and [x.aval for x in results] == [x.aval for x in expected]
+    _require(same, name, f"Ahead of it was computed {results}, without a plan it computes {expected}.")
 
 
 def _compare_runs(fn: Function, compiled: Function, args: Values, results: Any) -> None:
