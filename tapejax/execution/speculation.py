@@ -12,7 +12,6 @@ The output of each operation is computed once, behind a barrier: it is to the la
 
 from __future__ import annotations
 
-import functools
 import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +47,8 @@ early: bool | None = _SETTINGS[_setting]
 # What a plan costs, in microseconds: to compile it, with its backward pass for each operation there and back, else for each
 # operation of two chunks; and what it saves each time, for an operation.
 COMPILE, COMPILE_BACKWARD, COMPILE_STEP, SAVED = 20_000, 6_000, 1_500, 20
-# How many operations a plan has at least, how many a chunk has on average and at most, and the bytes of all outputs together.
+# How many operations a plan has at least, how many a chunk has on average and at most, and the bytes of all outputs and gradients
+# together: the gradients are there from the last chunk on.
 SHORTEST, CHUNK_LEAST, CHUNK_MOST, MOST_BYTES = 4, 3, 128, 16 << 20
 # A plan that has failed this often more than it held is dropped. It is made again when it came this many times as often.
 MOST_FAILURES, LATER = 3, 8
@@ -215,7 +215,6 @@ def _compile(steps: Any, backward: Any, given: Values, constants: Values, avals:
 # ---- constants: to a tape they are their digits, not values with an identity -------------------------------------------
 
 
-@functools.cache
 def _is_number(kind: Any) -> bool:  # `type(x)`
     # Python's, and JAX's subclasses of these, which have a dtype
     return kind in SCALARS or (issubclass(kind, (int, float, complex)) and kind.__module__.startswith("jax."))
@@ -282,7 +281,7 @@ def _learn(query: Query, program: Program) -> None:
         sighting.at *= LATER
         before, sighting.before = sighting.before, []
         other = query.watched or query.include_nondifferentiable or entries is not recording.entries
-        size = sum([x.nbytes for entry in entries for x in entry.outputs])
+        size = sum([getattr(x, "nbytes", 0) for xs in (query.arrays, *[entry.outputs for entry in entries]) for x in xs])
         if other or size > MOST_BYTES or not all([_is_plain(entry.op, entry.outputs) for entry in entries]):
             return
         try:
@@ -332,9 +331,9 @@ def follow(op: Op, inputs: Values) -> Any:
     recording = recordings[0]
     session = recording.ahead
     if session is None and not recording.entries and recording.marks:
-        session = recording.ahead = _begin(recording, op, inputs)
+        session = _begin(recording, op, inputs)
+    recording.ahead = False  # and so it stays after an interrupt
     outputs = session.step(op, inputs) if session else None
-    recording.ahead = False
     if outputs is not None:
         if cache.shadow is not None:  # what is compared runs as without a plan
             cache.shadow.ahead(op.name, outputs, lambda: runner.current.run(op, inputs))
@@ -375,17 +374,17 @@ class Session:
         ):
             return None
         ins = plan.ins[position]
-        if len(inputs) != len(ins) or trace_context() != plan.context:
+        if len(inputs) != len(ins) or trace_context() != plan.context or not trial._plain():
             return None
         chunk = plan.chunks[position] if position == self.stop else None
         for slot in chunk.reads if chunk is not None else ():
             values[slot] = plan.guess(slot) if values[slot] is None else values[slot]
         for x, slot in zip(inputs, ins, strict=True):
-            if x is not values[slot]:
-                if values[slot] is None and chunk is not None and slot < plan.outer:
-                    values[slot] = x
-                elif not _same(x, values[slot]):
-                    return None
+            known = values[slot]
+            if known is None and chunk is not None and slot < plan.outer:
+                values[slot] = x
+            elif not (x is known or _same(x, known)) or (type(x) is ConcreteArray and x.is_deleted()):
+                return None
         if chunk is not None and not self.launch(chunk):
             return None
         self.position = position + 1
@@ -395,7 +394,7 @@ class Session:
         """Runs `chunk`, if what it reads is of its types."""
         plan, values = self.plan, self.values
         given = [values[slot] for slot in chunk.reads]
-        if not trial._plain() or not all([i >= plan.outer or plan.is_typed(values[i], i) for i in chunk.reads]):
+        if not all([i >= plan.outer or plan.is_typed(values[i], i) for i in chunk.reads]):
             return False
         try:
             returned, back = chunk.run(*given)

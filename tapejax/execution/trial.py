@@ -25,13 +25,16 @@ from ..jaxprs import cache, contents
 from ..jaxprs.cache import Cache, Once, on_clear
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import (
+    LOOKING_MODES,
     ConcreteArray,
     EvalTrace,
     array_from_host,
     current_trace,
+    default_device,
     enable_x64,
     key_numbers,
     trace_context,
+    transfer_guard,
 )
 from ..jaxprs.types import Equation, Function, JaxProgram, Value, Values
 from . import compared, convolutions
@@ -257,13 +260,10 @@ def possible() -> bool:
 
 def _plain() -> bool:
     """Whether operations run on a CPU, without JAX's modes that look into a compiled run."""
-    config: Any = jax.config
-    return bool(
-        config.jax_default_device is None
-        and config.jax_transfer_guard_host_to_device in (None, "allow")
-        and not (config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit)
-        and _backend() == "cpu"
-    )
+    for mode in LOOKING_MODES:
+        if mode.value:
+            return False
+    return default_device.value is None and transfer_guard.value in (None, "allow") and _backend() == "cpu"
 
 
 # ---- Python numbers as arguments ------------------------------------------------------------------------------------

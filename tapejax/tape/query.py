@@ -102,6 +102,7 @@ class Query:
         self.watched: list[Any] = []
         self.read: tuple[int, ...] = ()  # the numbers of the values that its program reads, once that is known
         self.ahead: Any = None  # what has answered it, see `Recording`
+        self._numbers: tuple[slicing.NumberedRecording, list[Value]] | None = None
         self._count = len(sources)
         for position, one in enumerate(sources):
             source = one if type(one) is Source else Source(one)
@@ -118,9 +119,15 @@ class Query:
 
     numbered = property(lambda self: self.numbers[0], doc="The recording as data, with the targets and sources in it.")
 
-    @functools.cached_property
+    @property
     def numbers(self) -> tuple[slicing.NumberedRecording, list[Value]]:
         """The recording as data, with the targets and sources in it; and the value of each number."""
+        # a `cached_property` of Python 3.11 has one lock for all threads, and a rule may be traced
+        if self._numbers is None:
+            self._numbers = self._number()
+        return self._numbers
+
+    def _number(self) -> tuple[slicing.NumberedRecording, list[Value]]:
         flat: list[Any] = []
         for entry in self.entries:
             flat += entry[1]

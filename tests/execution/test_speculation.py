@@ -513,6 +513,70 @@ def test_a_donated_variable_is_told_of_where_it_is_read(held, no_shadow):
             h + b
 
 
+@pytest.mark.parametrize("multiply", [tf.multiply, jnp.multiply])
+@pytest.mark.parametrize("what", ["source", "result"])
+def test_what_is_donated_after_its_chunk_began_is_told_of(held, no_shadow, what, multiply):
+    donate = jax.jit(lambda x: x + 1, donate_argnums=0)
+    w, b = jnp.array([1.5, -0.5]), jnp.array([0.1, 0.2])
+    for i in range(5):
+        with tf.GradientTape() as tape:
+            tape.watch([w, b])
+            h = jnp.sin(w * 2.0)
+            if i == 4:
+                assert held.steps == 12
+                donate(b if what == "source" else h)
+                with pytest.raises((RuntimeError, ValueError), match="deleted"):
+                    multiply(h, b)
+                return
+            loss = tf.reduce_sum(tf.square(multiply(h, b)))
+        tape.gradient(loss, [w, b])
+
+
+def test_a_mode_that_is_switched_on_after_its_chunk_began(held, no_shadow):
+    w, b = variables()
+    for i in range(5):
+        with tf.GradientTape() as tape:
+            h = tf.sin(w * 2.0) - 2.0
+            if i == 4:
+                with jax.debug_nans(True), pytest.raises(FloatingPointError):
+                    tf.math.log(h)
+                return
+            loss = tf.reduce_sum(tf.math.log(h) * b)
+        tape.gradient(loss, [w, b])
+    assert held.steps
+
+
+def test_after_an_interrupt_nothing_is_given_that_was_ahead(held, no_shadow, monkeypatch):
+    w, b = variables()
+
+    def step():
+        with tf.GradientTape() as tape:
+            h = tf.sin(w * 2.0)
+            try:
+                k = h * w
+            except KeyboardInterrupt:
+                assert tape._recording.ahead is False
+                k = h * w
+            loss = tf.reduce_sum(tf.square(k + b))
+        return loss, tape.gradient(loss, [w, b])
+
+    expected = without(step)
+    for _ in range(4):
+        require_same(step(), expected)
+    assert held.answers == 2
+    follow = speculation.Session.step
+
+    def interrupted(self, op, inputs):
+        found = follow(self, op, inputs)
+        if self.position == 3:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(speculation.Session, "step", interrupted)
+    require_same(step(), expected)
+    assert held.answers == 2
+
+
 def test_a_recorded_value_that_was_donated_is_told_of(held, no_shadow):
     donate = jax.jit(lambda x: x + 1, donate_argnums=0)
     w, b = variables()
@@ -693,10 +757,35 @@ def test_a_loop_that_was_unrolled_runs_in_equal_chunks(held, no_shadow):
     assert len({id(chunk.run) for chunk in plan.chunks.values()}) <= 3
 
 
+def test_a_result_that_is_a_number(held):
+    @jax.custom_vjp
+    def same(n):
+        return n
+
+    same.defvjp(lambda n: (n, None), lambda _, g: (g,))
+    x = jnp.arange(3.0)
+    for _ in range(4):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = jnp.sin(x ** same(2)) * same(1.5)
+        np.testing.assert_allclose(tape.gradient(y, x), 3.0 * x * np.cos(x**2), rtol=1e-5)
+
+
 def test_a_large_block_is_left_alone(held, no_shadow, monkeypatch):
     monkeypatch.setattr(speculation, "MOST_BYTES", 16)
     trained(plain, 5)
     assert held.steps == 0
+
+
+def test_large_gradients_are_not_there_before_they_are_asked_for(held, no_shadow, monkeypatch):
+    monkeypatch.setattr(speculation, "MOST_BYTES", 256)
+    w, b = tf.Variable(np.ones(100, "float32")), tf.Variable(1.0)
+    for large in (True, False):
+        for _ in range(5):
+            with tf.GradientTape() as tape:
+                loss = tf.square(tf.sin(w[0] * 2.0) * b + b)
+            tape.gradient(loss, [w, b] if large else b)
+        assert (held.steps == 0) == large
 
 
 def test_without_a_setting_a_plan_is_made_when_it_pays(held, no_shadow, monkeypatch):
