@@ -281,7 +281,7 @@ def _learn(query: Query, program: Program) -> None:
         sighting.at *= LATER
         before, sighting.before = sighting.before, []
         other = query.watched or query.include_nondifferentiable or entries is not recording.entries
-        size = sum([getattr(x, "nbytes", 0) for xs in (query.arrays, *[entry.outputs for entry in entries]) for x in xs])
+        size = sum([getattr(x, "nbytes", 0) for xs in (query.arrays, *[e.outputs for e in entries]) for x in xs])
         if other or size > MOST_BYTES or not all([_is_plain(entry.op, entry.outputs) for entry in entries]):
             return
         try:
