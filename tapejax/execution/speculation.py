@@ -39,8 +39,7 @@ _SETTINGS = {"": None, "off": None, "on": False, "always": True}
 _setting = os.environ.get("TAPEJAX_SPECULATE", "")
 if _setting not in _SETTINGS:
     raise ValueError(
-        f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'on', and what came back often enough runs ahead; to 'always', and what "
-        "came twice does; or to 'off', as it is by default"
+        f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'on', 'always' or 'off', of which docs/speed.md tells"
     )
 # Whether a plan is made at the second sighting; None: never.
 early: bool | None = _SETTINGS[_setting]
@@ -54,6 +53,8 @@ SHORTEST, CHUNK_LEAST, CHUNK_MOST, MOST_BYTES = 4, 3, 128, 16 << 20
 MOST_FAILURES, LATER = 3, 8
 # How many elements an array of NumPy's has at most that is part of a plan, and how many plans may begin alike.
 MOST_ELEMENTS, MOST_ALIKE = 64, 4
+# What must not run where its operation might not arrive: the first may never end, the second is the user's Python.
+ONLY_IN_TIME = ("while", "pure_callback")
 # XLA's pass that takes barriers away.
 _OPTIONS = {"xla_disable_hlo_passes": compared.PASS}
 
@@ -207,7 +208,8 @@ def _compile(steps: Any, backward: Any, given: Values, constants: Values, avals:
 
     compiled = jax.jit(ahead, compiler_options=_OPTIONS)
     program = compiled.trace(*given).jaxpr
-    if program.effects or program.out_avals[: len(avals)] != avals:
+    late = any([contents.contains(program, name) for name in ONLY_IN_TIME])
+    if late or program.effects or program.out_avals[: len(avals)] != avals:
         raise NoPlanError
     return compiled
 

@@ -726,6 +726,26 @@ def test_what_prints_prints_each_time(held, capsys):
     assert (printed.out + printed.err).count("step") == 6
 
 
+def test_what_must_not_run_before_it_arrives(held, no_shadow):
+    def halved(x):
+        return jax.lax.while_loop(lambda x: x > 1.0, lambda x: x / 2.0, x)  # without an end for an infinite x
+
+    seen = []
+    count = lambda x: jax.pure_callback(lambda x: seen.append(x) or x, x, x)  # noqa: E731
+    for f, times in ((halved, 0), (count, 4)):
+        for i in range(6):
+            x = jnp.float32(np.inf if i > 3 else 2.0 + i)
+            with tf.GradientTape() as tape:
+                w = tf.Variable(1.5)
+                y = jnp.cos(jnp.sin(w * 2.0) * x)
+                if np.isfinite(x):
+                    y = y + jax.lax.stop_gradient(jax.jit(f)(x))
+                loss = jnp.square(y) * w
+            tape.gradient(loss, w)
+        jax.effects_barrier()
+        assert len(seen) == times
+
+
 def test_an_exception_in_the_block_leaves_it_as_it_was(held, no_shadow):
     w, b = variables()
     for i in range(4):
