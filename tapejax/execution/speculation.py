@@ -23,7 +23,7 @@ import numpy as np
 from ..jaxprs import cache, contents
 from ..jaxprs.cache import Cache
 from ..jaxprs.dependence import SCALARS
-from ..jaxprs.fence import ConcreteArray, EvalTrace, current_trace, trace_context, trace_reference
+from ..jaxprs.fence import LOOKING_MODES, ConcreteArray, EvalTrace, current_trace, trace_context, trace_reference
 from ..jaxprs.types import Value, Values
 from ..tape import active, runner
 from ..tape.derivative import SweepsOp, derivative_op
@@ -127,12 +127,11 @@ class Plan:
         self.guesses: dict[int, Callable[[], Any]] = {}
         holders = {key: holder for holder, held in recording.variables.values() if len(held) == 1 for key in held}
         for i, x in enumerate(outer):
+            attributes = getattr(holders.get(id(values[x])), "__dict__", {})
             value, former = values[x], before[x] if len(before) == len(values) else None
             if _is_constant(value):
                 self.values[i] = value if _same(value, former) else None
-            elif name := next(
-                (k for k, y in getattr(holders.get(id(value)), "__dict__", {}).items() if y is value), None
-            ):
+            elif name := next((k for k, y in attributes.items() if y is value), None):
                 holder = weakref.ref(holders[id(value)])
                 self.guesses[i] = lambda holder=holder, name=name: getattr(holder(), name, None)  # type: ignore[misc]
             elif type(former) is weakref.ref and former() is value:
@@ -317,13 +316,13 @@ def _state(query: Query) -> Any:
 
 
 def _key(recording: Recording, op: Op, inputs: Sequence[Any]) -> Any:
-    where = recording.marks[0].where
-    return op, where and (id(where[0]), where[1]), len(inputs)
+    return op, (where := recording.marks[0].where) and (id(where[0]), where[1]), len(inputs)
 
 
 # ---- following -------------------------------------------------------------------------------------------------------
 
 _of_thread = active._eager_recordings
+_nans, _infs, _ = LOOKING_MODES
 
 
 def follow(op: Op, inputs: Values) -> Any:
@@ -376,7 +375,7 @@ class Session:
         ):
             return None
         ins = plan.ins[position]
-        if len(inputs) != len(ins) or trace_context() != plan.context or not trial._plain():
+        if len(inputs) != len(ins) or trace_context() != plan.context or _nans.value or _infs.value:
             return None
         chunk = plan.chunks[position] if position == self.stop else None
         for slot in chunk.reads if chunk is not None else ():
@@ -396,7 +395,7 @@ class Session:
         """Runs `chunk`, if what it reads is of its types."""
         plan, values = self.plan, self.values
         given = [values[slot] for slot in chunk.reads]
-        if not all([i >= plan.outer or plan.is_typed(values[i], i) for i in chunk.reads]):
+        if not trial._plain() or not all([i >= plan.outer or plan.is_typed(values[i], i) for i in chunk.reads]):
             return False
         try:
             returned, back = chunk.run(*given)
