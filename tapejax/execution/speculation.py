@@ -152,7 +152,7 @@ class Plan:
 
     def _chunk(self, start: int, stop: int, values: Sequence[Any]) -> Chunk:
         steps = list(zip(self.ops[start:stop], self.ins[start:stop], strict=True))
-        whole = len(self.program.steps) <= schedule.COMPILE_AT_MOST and not schedule._has_python(self.program)
+        whole = len(self.program.steps) <= schedule.COMPILE_AT_MOST and not self.program.runs_python
         ends = self.read if whole and stop == len(self.ops) else []
         outs = [i for slots in self.outs[start:stop] for i in slots]
         wanted = [i for i in dict.fromkeys([*[i for _, ins in steps for i in ins], *ends]) if i < outs[0]]
