@@ -37,8 +37,10 @@ def compare(what: str, result: dict[str, Any], expected: Sequence[Any], toleranc
         print(textwrap.indent(result["error"], "  "))
         return 1
     rows, differences = [], [0.0]
-    # what a loss is compared with: itself, or where it is next to nothing a thousandth of the largest
-    least = 1e-3 * max((abs(x) for loss in expected for x in loss if abs(x) < float("inf")), default=1.0)
+    # what a loss is compared with: itself, or where it is next to nothing a thousandth of the largest; or the largest, where
+    # losses have both signs and a small one is a difference of large numbers
+    finite = [x for loss in expected for x in loss if abs(x) < float("inf")]
+    least = max(map(abs, finite), default=1.0) * (1.0 if min(finite, default=0.0) < 0.0 < max(finite) else 1e-3)
     for i, (ours, theirs) in enumerate(zip(expected, losses, strict=False)):
         differences.append(difference(ours, theirs, least))
         columns = " ".join(f"{x:12.6g}" for x in ours), " ".join(f"{x:12.6g}" for x in theirs)

@@ -246,7 +246,7 @@ class Module:
                 # the tape only suspects it, and all steps are the same operations
                 function = as_function(shown, trees, names, whole=False)
             found = self.module.add(function, wish)
-        except (ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError, NotImplementedError) as error:
             raise Refused(at or self.path.name, "no code", error=error) from error
         for name, x in self.module.arrays.items():
             if getattr(getattr(x, "dtype", None), "kind", "V") == "V":
