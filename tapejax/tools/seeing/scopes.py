@@ -158,6 +158,12 @@ class Names:
         meaning = self.meanings.get(like)
         return self.given.get(like) or getattr(meaning, "id", None) or self.wish(like)
 
+    def key_in_tree(self, key: Key) -> str | None:
+        """The last key of ``params["dense"]["kernel"]``, if that is what is written."""
+        node = self.guesses.get(key, self.meanings.get(key))
+        last = getattr(getattr(node, "slice", None), "value", None)
+        return last if isinstance(last, str) and last.isidentifier() else None
+
     def expressions(self) -> dict[str, ast.expr]:
         """What is written in place of each key."""
         found: dict[str, ast.expr] = {key: ast.Name(name, ast.Load()) for key, name in self.given.items()}

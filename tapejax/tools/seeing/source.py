@@ -243,7 +243,7 @@ class Module:
 
     def __init__(self, taken: Set[str] = frozenset(), flat: bool = False):
         self.scope = Taken(taken)
-        self.code = Code(self.scope)
+        self.code = Code(self.scope, lambda arg: self.writer.names.key_in_tree(arg))
         self.flat = flat
         self.writer = recorded.Writer(
             self._operation,

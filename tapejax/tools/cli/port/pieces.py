@@ -59,6 +59,7 @@ class Piece:
     externals: list[External]
     labels: dict[Label, Array]  # what it reads of variables and gradients
     name: str = ""  # what the gradients of a loss are called
+    function: str = ""  # what the function of a loss is called
     arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
 
     @property
