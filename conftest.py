@@ -244,11 +244,21 @@ NOT_UNDER = {
             "test_under_a_tape.py::test_rules_are_for_arguments[True",
             "test_under_a_tape.py::test_without_a_gradient[by_sequential_vmap]",
             "test_unkeyed.py::test_what_has_no_derivative_may_be_recorded",
+            "test_under_a_tape.py::test_as_without_a_tape[shard_map_of_a_jitted_closure]",
+            "test_under_a_tape.py::test_as_without_a_tape_in_jit[shard_map_of_a_jitted_closure]",
+            "test_plain_jax.py::test_values_of_a_user_that_change_in_place",
+            "test_plain_operations.py::test_what_asks_python_for_an_answer_is_not_differentiated",
+            *(f"test_under_a_tape.py::test_a_variable_that_a_rule_alone_reads[sine_by_{rule}-in_a_tape-" for rule in (
+                "jvp", "forward", "backward",
+            )),
         ],
         "the tape keeps a rule that closes over what `vmap` maps": ["test_mapped_rules.py::"],
         "the test lets a tracer, or a tape that has some, out of its trace": [
             "test_faults.py::test_random_calls", "test_nested_properties.py::", "test_plain_jax.py::test_escaped_tracer",
             "test_robustness.py::test_a_tape_entered_in_jit_and_left_outside",
+            "test_fence.py::test_a_tracer_knows_the_line_that_made_it",
+            "test_prints.py::test_a_rule_that_calls_its_function_again",
+            "test_runner.py::test_the_plain_runner_compiles_each_operation_once",
         ],
     },
     "jax_disable_jit": {
@@ -311,7 +321,15 @@ NOT_UNDER = {
                 "test_shardings_and_donation_are_kept", "test_compiled_ahead_of_time",
                 "test_without_a_gradient[by_while_loop]", "test_a_mesh_set_inside",
                 "test_a_program_that_asks_the_host_is_not_run_again_for_its_gradient",
+                # nothing is baked into a program, so that nothing is refused
+                "test_a_rule_whose_function_reads_a_variable", "test_a_variable_that_a_rule_alone_reads",
+                "test_a_stateful_generator_without_a_seed",
             )),
+            "test_shadow.py::test_a_wrong_representative_is_found",
+        ],
+        "JAX, or Flax's rule, ends in an error of its own": [
+            "test_plain_jax.py::test_a_dtype_of_a_user_with_a_tangent",
+            "test_plain_jax.py::test_values_of_a_user_that_change_in_place",
         ],
         "a rule runs as Python where it is not traced, and prints again": [
             "test_prints.py::test_printed_once[custom_jvp in jit]", "test_prints.py::test_a_rule_that_calls_its_function_again",

@@ -30,7 +30,7 @@ def caller(skip: int = 2) -> Place | None:
     frame: Any = sys._getframe(skip)
     while frame is not None:
         code = frame.f_code
-        if not serves(code.co_filename):
+        if _whose(code.co_filename) == "user":
             return code, frame.f_lasti
         frame = frame.f_back
     return None
@@ -68,7 +68,7 @@ def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
 def user_frame() -> int:
     """The `id` of the frame of the user's code that is running."""
     frame: Any = sys._getframe(1)
-    while frame is not None and serves(frame.f_code.co_filename):
+    while frame is not None and _whose(frame.f_code.co_filename) != "user":
         frame = frame.f_back
     return id(frame)
 
@@ -81,15 +81,14 @@ def levels_to_user() -> int:
     return level
 
 
-@functools.cache
 def serves(file: str) -> bool:
     """Whether `file` is a library's, Python's or tapejax's, so that no line of it counts as the user's."""
-    return is_library(file, list(folders()))
+    return _whose(file) != "user"
 
 
 @functools.cache
 def _whose(file: str) -> str:
-    if not serves(file):
+    if not is_library(file, list(folders())):
         return "user"
     own, jaxs = map(file.startswith, _OWN)
     return "own" if own else "jax" if jaxs else "library"
@@ -141,7 +140,7 @@ def _line(file: str, code: Any, instruction: int) -> Line:
 
 def forget_files() -> None:
     """Forgets the lines that were looked up, and whose code the files are."""
-    for kept in (_line, serves, _whose, _installed_in):
+    for kept in (_line, _whose, _installed_in):
         kept.cache_clear()
 
 

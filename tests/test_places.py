@@ -33,7 +33,7 @@ def test_an_entry_knows_its_line():
 
 
 def test_where_only_libraries_run_there_is_no_caller(monkeypatch):
-    monkeypatch.setattr(places, "serves", lambda file: True)
+    monkeypatch.setattr(places, "_whose", lambda file: "library")
     assert places.caller(0) is None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import NamedTuple
 
-from ..jaxprs.cache import Cache
 from ..tape.slicing import Program, Step, compact
 
 
@@ -28,13 +27,6 @@ CHUNK = 64
 
 def chunks(program: Program) -> tuple[Chunk, ...]:
     """A program that goes in circles, as a loop that was unrolled does, cut so that most chunks are equal; else nothing."""
-    return _chunks.get(program, _find_chunks, program)
-
-
-_chunks: Cache[tuple[Chunk, ...]] = Cache(256)
-
-
-def _find_chunks(program: Program) -> tuple[Chunk, ...]:
     kinds = [(step.op, *step[3:]) for step in program.steps]
     count = len(kinds)
     middle = count // 3

@@ -57,10 +57,10 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
     """The Op of a program without an exact key. What is known of one goes with it; forward, it may be like others."""
     op = unrecognised(primitive, params)
     if isinstance(op, JittedOp):
-        shared = _shared.get(params["jaxpr"])
-        if shared is None:
-            first = _is_first(op.name, params["jaxpr"])
-            shared = _shared[params["jaxpr"]] = _Shared(op.links_by, op.not_linearized, first)
+        known = contents.facts(params["jaxpr"])
+        if known.shared is None:
+            known.shared = _Shared(op.links_by, op.not_linearized, _is_first(op.name, params["jaxpr"]))
+        shared: _Shared = known.shared
         if shared.first:
             return JittedOp(op.name, op.fn, op.call, shared.links_by, shared.not_linearized)
         op = ToldOp(op.name, op.fn, op.call, shared.links_by)
@@ -75,7 +75,6 @@ class _Shared(NamedTuple):
     first: bool
 
 
-_shared: weakref.WeakKeyDictionary[JaxProgram, _Shared] = cache.by_object()
 _likes: Cache[bool] = Cache(CACHED_OPS)
 
 
@@ -100,7 +99,8 @@ def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Fun
     return itself if isinstance(op, PythonOp) else call
 
 
-_bind_ops: Cache[Op] = Cache(CACHED_OPS)
+# The operations of primitives and their parameters, and of calls that were traced into jaxprs.
+_ops: Cache[Op] = Cache(2 * CACHED_OPS)
 
 
 def _bind_op(primitive: Primitive, params: Params) -> Op:
@@ -108,7 +108,7 @@ def _bind_op(primitive: Primitive, params: Params) -> Op:
         key = primitive, *[(name, interning.interned_key(value)) for name, value in params.items()]
     except UncacheableError:
         return _uncacheable(primitive, params)
-    return _bind_ops.get(key, _make_bind_op, primitive, params, key)
+    return _ops.get(key, _make_bind_op, primitive, params, key)
 
 
 def _make_bind_op(primitive: Primitive, params: Params, key: Any) -> Op:
@@ -169,11 +169,10 @@ def _forget_programs(programs: list[JaxProgram]) -> None:
         return id(key.value if type(key) is Identity else key) in gone
 
     dropped = []
-    for kept in (_bind_ops, _jaxpr_ops):
-        for key, op in kept.items():
-            if mentions(key):
-                kept.discard(key)
-                dropped.append(op)
+    for key, op in _ops.items():
+        if mentions(key):
+            _ops.discard(key)
+            dropped.append(op)
     lost = set(map(id, dropped))
     for key, entry in _program_ops.items():
         if id(entry.op) in lost or any([program() is None for _, _, program in entry.programs]):
@@ -239,10 +238,7 @@ def staged(call: TracedCall) -> Op:
     if interning.is_uncacheable({"jaxpr": same}) or contents.constants(same) or not contents.compiles(same):
         return call._replace(jaxpr=same).plain()
     key = same, call.name, call.closed_over
-    return _jaxpr_ops.get(key, _make_jaxpr_op, *key)
-
-
-_jaxpr_ops: Cache[Op] = Cache(CACHED_OPS)
+    return _ops.get(key, _make_jaxpr_op, *key)
 
 
 def _make_jaxpr_op(closed: JaxProgram, name: str, closed_over: tuple[int, ...]) -> Op:

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import jit
 
-from ..jaxprs import derivatives
+from ..jaxprs import cache, derivatives
 from ..jaxprs.cache import Cache, by_object
 from ..jaxprs.canonical import open_jaxpr
-from ..jaxprs.contents import jaxprs_in, tells_zeros
+from ..jaxprs.contents import facts, jaxprs_in, tells_zeros
 from ..jaxprs.dependence import Links, has_tangent, type_has_tangent
 from ..jaxprs.fence import Zero, jaxpr_as_fun, trace_context
 from ..jaxprs.types import Equation, Function, JaxProgram, Positions, Primitive, Values
@@ -80,9 +80,7 @@ class KeepingOp(Op):
     def pull_back(self, step: Step, inputs: Values, cotangents: dict[int, Any]) -> Sequence[Any]:
         if not set(step.active_ins) <= set(self.active_ins):
             return self._noted.pull_back(step, inputs[: len(step.ins)], cotangents)
-        derivative = _pullbacks.get(
-            (self, step.active_ins, *cotangents), _pullback, self, step.active_ins, tuple(cotangents)
-        )
+        derivative = _ops.get((self, step.active_ins, *cotangents), _pullback, self, step.active_ins, tuple(cotangents))
         return self.run_derivative(derivative, (*inputs, *cotangents.values()))
 
 
@@ -190,9 +188,12 @@ def _reached_in(recording: Recording) -> set[int]:
 _reached_ids: weakref.WeakKeyDictionary[Recording, tuple[int, set[int]]] = by_object()
 
 
-def is_large(op: Op, program: JaxProgram) -> bool:
-    """Whether to keep the residuals of a call of `program`, which tapes see as `op`, is worth while."""
-    return _is_large.get(op, _measure, program)
+def is_large(program: JaxProgram) -> bool:
+    """Whether to keep the residuals of a call of `program` is worth while."""
+    known = facts(program)
+    if known.is_large is None or cache.shadow is not None:
+        known.is_large = _measure(program)
+    return known.is_large
 
 
 def keeping(noted: Op, op: Op, inputs: Values, recordings: Sequence[Recording]) -> KeepingOp | None:
@@ -202,7 +203,7 @@ def keeping(noted: Op, op: Op, inputs: Values, recordings: Sequence[Recording]) 
     active_ins = _reached(inputs, recordings)
     if not active_ins:
         return None
-    wide = _keeping.get((noted, active_ins, trace_context()), _make, noted, op, active_ins, inputs)
+    wide = _ops.get((noted, active_ins, trace_context()), _make, noted, op, active_ins, inputs)
     return wide if isinstance(wide, KeepingOp) else None
 
 
@@ -215,12 +216,9 @@ def _make(noted: Op, op: Op, active_ins: Positions, inputs: Values) -> Op:
     return wide if None in wide.read else op
 
 
-_is_large: Cache[bool] = Cache(4096)
-_keeping: Cache[Op] = Cache(256)
-_pullbacks: Cache[Op] = Cache(256)
-depends_on_rules(_pullbacks, lambda key: key[:1])
-depends_on_rules(_is_large, lambda op: [op])
-depends_on_rules(_keeping, lambda key: key[:1])
+# What keeps residuals, by the operation in whose place it runs; and its pullbacks, by itself.
+_ops: Cache[Op] = Cache(512)
+depends_on_rules(_ops, lambda key: key[:1])
 
 
 # ---- how large a call is --------------------------------------------------------------------------------------------

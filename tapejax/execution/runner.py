@@ -82,7 +82,7 @@ class Known(primitives.Recognition):
         if type(op) is JittedOp:
             results = linearized(op, inputs, recordings)
             return results if results is not None else super().run_program(op, inputs, recordings, program, noted)
-        if not isinstance(op, PythonOp) and is_large(noted, program) and _is_plain(noted):
+        if not isinstance(op, PythonOp) and is_large(program) and _is_plain(noted):
             wide = keeping(noted, op, inputs, recordings)
             if wide is not None:
                 return wide.run(inputs)

@@ -7,7 +7,8 @@ from typing import Any
 
 import jax
 
-from ..jaxprs.cache import Cache, Once, on_clear
+from ..jaxprs import cache
+from ..jaxprs.cache import Cache, on_clear
 from ..jaxprs.types import Values
 from ..tape import active, dispatch
 from ..tape.derivative import SweepsOp
@@ -47,8 +48,8 @@ def _run_sweep(op: SweepsOp, *inputs: Any) -> list[Any]:
     """
     take, program = op.take, op.program
     if not _worth_compiling(program, inputs):
-        long = take is sweep and len(program.steps) > COMPILE_AT_MOST and not _has_python(program)
-        parts = chunks(program) if long else ()
+        long = take is sweep and len(program.steps) > COMPILE_AT_MOST and not program.runs_python
+        parts = _chunks(program) if long else ()
         return _sweep_chunks(program, parts, *op.split(inputs)) if parts else op.fn(*inputs)
     results = dispatch.run(op.whole(), inputs)
     if take is push:
@@ -58,7 +59,7 @@ def _run_sweep(op: SweepsOp, *inputs: Any) -> list[Any]:
 
 
 def _run_rows(op: SweepsOp, *values: Any) -> list[Any]:
-    if len(op.program.steps) > COMPILE_AT_MOST * 8 or _has_python(op.program):
+    if len(op.program.steps) > COMPILE_AT_MOST * 8 or op.program.runs_python:
         return list(op.fn(*values))
     return list(dispatch.run(op.whole(), values))
 
@@ -87,12 +88,13 @@ def _sweep_chunks(
 
 
 class Sightings:
-    """How often something was seen, and whether it is compiled as one."""
+    """How often something was seen, and whether it is compiled as one; the chunks of a program, if they were looked for."""
 
-    __slots__ = ("count", "compiled")
+    __slots__ = ("count", "compiled", "chunks")
 
     def __init__(self) -> None:
         self.count, self.compiled = 0, False
+        self.chunks: tuple[Chunk, ...] | None = None
 
     def again(self) -> int:
         """How often it was seen before."""
@@ -108,7 +110,7 @@ depends_on_rules(_kinds, lambda kind: kind[:1])
 
 
 def _worth_compiling(program: Program, values: Values) -> bool:
-    if len(program.steps) <= 1 or _has_python(program):
+    if len(program.steps) <= 1 or program.runs_python:
         return False
     if not active.eager():
         return True  # inside jit, vmap or grad nothing is compiled here
@@ -133,17 +135,11 @@ def _worth_compiling(program: Program, values: Values) -> bool:
     return worth
 
 
-_python: Cache[bool] = Cache(CACHED_SWEEPS)
-depends_on_rules(_python, lambda program: [step.op for step in program.steps])
-
-
-def _has_python(program: Program) -> bool:
-    return _python.get(program, _look_for_python, program)
-
-
-def _look_for_python(program: Program) -> bool | Once:
-    python = any([step.op.runs_python for step in program.steps])
-    return Once(python) if python else python  # to keep it would keep the arrays of that call
+def _chunks(program: Program) -> tuple[Chunk, ...]:
+    seen = _sightings.get(program, Sightings)
+    if seen.chunks is None or cache.shadow is not None:
+        seen.chunks = chunks(program)
+    return seen.chunks
 
 
 def _kind(value: Any) -> Any:

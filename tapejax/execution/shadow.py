@@ -20,7 +20,7 @@ from ..execution.schedule import Sightings
 from ..jaxprs import cache
 from ..jaxprs.cache import Once
 from ..jaxprs.canonical import open_jaxpr
-from ..jaxprs.fence import ClosedJaxpr, ConcreteArray, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
+from ..jaxprs.fence import ClosedJaxpr, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.types import Function, JaxProgram, Value, Values
 from ..places import caller, line_of
 from ..tape import runner
@@ -28,6 +28,7 @@ from ..tape.operation import Op, PythonOp
 from ..tape.primitives import TracedOp
 from ..tape.trace import StagedCall
 from .recognition import ProgramOp
+from .trial import KeptNumber
 
 
 class ShadowError(AssertionError):
@@ -83,7 +84,7 @@ def compare(kept: Any, fresh: Any, key: Any) -> Any:
 
 
 @compare.register(Sightings)  # how often a program was seen
-@compare.register(ConcreteArray)  # of a number: to compare them would be to compare the key
+@compare.register(KeptNumber)  # to compare their arrays would be to compare the key
 def _(kept: Any, fresh: Any, key: Any) -> Any:
     return kept
 

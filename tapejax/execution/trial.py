@@ -22,13 +22,14 @@ import numpy as np
 from jax import jit  # the real one, though a user may replace `jax.jit`
 
 from ..jaxprs import cache, contents
-from ..jaxprs.cache import Cache, Once, on_clear
+from ..jaxprs.cache import Cache, on_clear
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import (
     ConcreteArray,
     EvalTrace,
     array_from_host,
     current_trace,
+    default_placement,
     enable_x64,
     key_numbers,
     trace_context,
@@ -262,7 +263,7 @@ def _plain() -> bool:
         config.jax_default_device is None
         and config.jax_transfer_guard_host_to_device in (None, "allow")
         and not (config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit)
-        and _backend() == "cpu"
+        and default_placement()[1].platform == "cpu"
     )
 
 
@@ -272,8 +273,7 @@ def _plain() -> bool:
 # number: of its type and bits, with 64-bit types on or off.
 NUMBERS = frozenset((float, int, bool))
 _bits = struct.Struct("<d").pack
-_arrays: Cache[Any] = Cache(1024)
-_seen: dict[Any, int] = cache.table()
+_numbers: Cache[KeptNumber] = Cache(4096)
 
 
 def as_arrays(args: Values) -> list[Any] | None:
@@ -283,27 +283,33 @@ def as_arrays(args: Values) -> list[Any] | None:
     for x in args:
         if type(x) in NUMBERS:
             key = type(x), _bits(x) if type(x) is float else x, enable_x64.value
-            x = _arrays.get(key, _make_array, key, x)
+            known = _numbers.get(key, KeptNumber)
+            x = known.converted(x) if known.array is None else known.array
         elif type(x) is not ConcreteArray:
             return None
         arrays.append(x)
     return arrays
 
 
-def _make_array(key: Any, number: Any) -> Any:
-    # It may be a loop's, and never come back but in the backward pass of the same step.
-    if _seen.get(key, 0) < 2:
-        if len(_seen) >= 4096:
-            _seen.clear()
-        _seen[key] = _seen.get(key, 0) + 1
-        return Once(number)
-    aval = jax.typeof(number)
-    return array_from_host(_as_numpy(number, aval.dtype), aval)
+class KeptNumber:
+    """How often a number was seen, and its array."""
+
+    __slots__ = ("_seen", "array")
+
+    def __init__(self) -> None:
+        self._seen, self.array = 0, None
+
+    def converted(self, number: Any) -> Any:
+        """The array of `number`, which comes once more; itself as long as it was not seen often enough for one."""
+        # It may be a loop's, and never come back but in the backward pass of the same step.
+        if self._seen < 2:
+            self._seen += 1
+            return number
+        aval = jax.typeof(number)
+        self.array = array_from_host(_as_numpy(number, aval.dtype), aval)
+        return self.array
 
 
 def _as_numpy(x: Value, dtype: Any) -> np.ndarray:
     # of a number that is too large JAX makes infinity, without a warning
     return with_errors(np.asarray, x, dtype, over="ignore") if type(x) is float else np.asarray(x, dtype)
-
-
-_backend = cache.memoised(1)(jax.default_backend)

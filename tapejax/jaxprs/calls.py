@@ -51,8 +51,8 @@ def rebind(primitive: Primitive, subfuns: Sequence[Subfun], params: Params) -> t
 
 
 def _repacked(out: Any) -> Function:
-    # shard_map answers with JAX's FlatTree, the others with a list
-    return out.update if hasattr(out, "update") else list
+    # shard_map answers with JAX's FlatTree, the others with a list. One without the values, which may be tracers.
+    return out.update([None] * len(out)).update if hasattr(out, "update") else list
 
 
 # JAX's own functions, each with what it and its rule were when it was first called

@@ -12,7 +12,6 @@ import dataclasses
 import enum
 import functools
 import struct
-import threading
 import types
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ import jax
 import numpy as np
 
 from .fence import ClosedJaxpr, HighPrimitive, Jaxpr, Literal
+from .threads import Context
 from .types import Atom, Equation, JaxProgram, Params, Primitive
 
 # Larger arrays are not compared byte by byte each time: what holds one has no key.
@@ -72,20 +72,23 @@ def exact(value: Any) -> Hashable:
 
 def key(value: Any) -> Hashable:
     """`exact`, but what has no exact key counts by its identity, wherever in `value` it is: for keys that are soon dropped."""
-    before, _refusal.by_identity = _refusal.by_identity, True
-    try:
-        return exact(value)
-    except UncacheableError:
-        return Identity(value)
-    finally:
-        _refusal.by_identity = before
+    with asking.setting(by_identity=True):
+        try:
+            return exact(value)
+        except UncacheableError:
+            return Identity(value)
 
 
-class _Refusal(threading.local):
+class Asking(Context):
+    """For what a key is made: whether by identity, where there is no exact one; the `custom_rules` that it is made inside of,
+    each with what stands for it; and whether to leave out those in programs, which are run and never differentiated."""
+
     by_identity = False
+    rules: tuple[tuple[Any, Any, Any], ...] = ()
+    without_rules = False
 
 
-_refusal = _Refusal()
+asking = Asking()
 
 
 _float_bits = struct.Struct("<d").pack
@@ -164,7 +167,7 @@ def _array(value: Any) -> Hashable:
 
 
 def _refused(value: Any) -> Hashable:
-    if _refusal.by_identity:
+    if asking.by_identity:
         return Identity(value)
     raise UncacheableError(f"a {type(value).__name__}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -166,7 +166,34 @@ def scan_counts(params: Params) -> tuple[int, int]:
 # ---- the arrays that it closes over ---------------------------------------------------------------------------------
 
 
-_constants: weakref.WeakKeyDictionary[JaxProgram, dict[int, Value]] = by_object()
+class Facts:
+    """What was found out about a program, and made of it, once: as long as it lives, or until everything is cleared."""
+
+    __slots__ = ("constants", "first", "first_forward", "has_key", "use", "lifted", "shared", "is_large")
+
+    def __init__(self) -> None:
+        self.constants: dict[int, Value] | None = None
+        # Of `interning`: weak references to what stands for it, also where rules do not matter; whether it has an exact key;
+        # if it stands for others itself, for which.
+        self.first: Callable[[], JaxProgram] | None = None
+        self.first_forward: Callable[[], JaxProgram] | None = None
+        self.has_key = True
+        self.use: Any = None
+        self.lifted: JaxProgram = None  # of `lifting`
+        # Of a runner: what operations without a key share, and whether it is worth while to keep residuals.
+        self.shared: Any = None
+        self.is_large: bool | None = None
+
+
+_facts: weakref.WeakKeyDictionary[JaxProgram, Facts] = by_object()
+
+
+def facts(jaxpr: JaxProgram) -> Facts:
+    """What is known of `jaxpr`: one object, which is filled where it is used."""
+    known = _facts.get(jaxpr)
+    if known is None:
+        known = _facts[jaxpr] = Facts()
+    return known
 
 
 def constants(jaxpr: JaxProgram) -> dict[int, Value]:
@@ -174,9 +201,8 @@ def constants(jaxpr: JaxProgram) -> dict[int, Value]:
 
     A NumPy array, which can change, is given as a copy of what it was when first seen, if it is where `lifting` reaches it.
     """
-    try:
-        return _constants[jaxpr]
-    except KeyError:
+    known = facts(jaxpr)
+    if known.constants is None:
         inner = open_jaxpr(jaxpr)
         # where `jax_use_simplified_jaxpr_constants` is on, they are literals
         atoms = [v for eqn in inner.eqns for v in eqn.invars] + list(inner.outvars)
@@ -185,8 +211,8 @@ def constants(jaxpr: JaxProgram) -> dict[int, Value]:
         for eqn in inner.eqns:
             reached = eqn.primitive.name in LIFTABLE
             arrays |= {k: c for k, c in constants_of(eqn.params).items() if reached or isinstance(c, jax.Array)}
-        _constants[jaxpr] = arrays
-        return arrays
+        known.constants = arrays
+    return known.constants
 
 
 def _is_array(value: Value) -> bool:

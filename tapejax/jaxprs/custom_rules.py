@@ -7,10 +7,8 @@ with rules, its own among them.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -20,9 +18,10 @@ import numpy as np
 
 from . import canonical
 from .calls import is_filled
-from .canonical import UncacheableError, open_jaxpr
+from .canonical import UncacheableError, asking, open_jaxpr
 from .contents import consts_of
 from .fence import ClosedJaxpr, eval_jaxpr, function_in, stores_in, wrap_init, zeros_of
+from .threads import Setting
 from .types import Function, JaxProgram, Params, Subfun, Value, Values
 
 # A rule's rule may have another rule, and so on without end (`jax.experimental.ode.odeint`): beyond this it has no key.
@@ -35,27 +34,6 @@ class _Rule(NamedTuple):
     programs: tuple[Any, ...]
     told: Any
     parameters: Callable[[Sequence[Any]], dict[str, Any]]
-
-
-class _Around(threading.local):
-    """The rules that this thread is looking into, each with what stands for it; and whether to leave out those in them."""
-
-    def __init__(self) -> None:
-        self.rules: list[tuple[Any, Any, Any]] = []
-        self.shallow = False
-
-
-_around = _Around()
-
-
-@contextlib.contextmanager
-def left_out() -> Iterator[None]:
-    """A block in which keys and snapshots are of programs that are run and never differentiated: without their rules."""
-    before, _around.shallow = _around.shallow, True
-    try:
-        yield
-    finally:
-        _around.shallow = before
 
 
 class Composed(NamedTuple):
@@ -73,7 +51,7 @@ composed: weakref.WeakKeyDictionary[Function, Composed] = weakref.WeakKeyDiction
 
 
 def composition_of(params: Params) -> Composed | None:
-    return composed.get(function_in(params["bwd"])) if "bwd" in params and not _around.shallow else None
+    return composed.get(function_in(params["bwd"])) if "bwd" in params and not asking.without_rules else None
 
 
 def remade(params: Params, composition: Composed, programs: Iterable[JaxProgram]) -> dict[str, Any]:
@@ -97,7 +75,7 @@ def _rule_snapshot(params: Params) -> dict[str, Any]:
         programs += map(canonical.snapshot, rule.programs)  # in which the rule may occur again
         return stand_in
 
-    if _around.shallow:
+    if asking.without_rules:
         return {
             name: wrap_init(_no_rule, debug_info=params[_replaced(params)[0]].debug_info) for name in _replaced(params)
         }
@@ -115,15 +93,20 @@ def _no_rule(*args: Any) -> Any:
     raise AssertionError("a program that is run forward only")
 
 
+def left_out() -> Setting:
+    """A block in which keys and snapshots are of programs that are run and never differentiated: without their rules."""
+    return asking.setting(without_rules=True)
+
+
 def _replaced(params: Params) -> tuple[str, ...]:
     return ("jvp_jaxpr_fun",) if "jvp_jaxpr_fun" in params else ("fwd_jaxpr_thunk", "bwd", "out_trees")
 
 
 def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> Any:
     """``look(rule, stand-in)`` of the rule of a call; of a rule inside itself, what stands for it there."""
-    if _around.shallow:
+    if asking.without_rules:
         return None
-    if params["symbolic_zeros"] or len(_around.rules) >= RULES_IN_RULES:
+    if params["symbolic_zeros"] or len(asking.rules) >= RULES_IN_RULES:
         raise UncacheableError("a rule that may be another one each time")
     function = function_in(params["jvp_jaxpr_fun" if "jvp_jaxpr_fun" in params else "bwd"])
     try:
@@ -132,18 +115,14 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
         raise UncacheableError("a rule that cannot be traced") from error
     with left_out():
         key = rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
-    for depth, (earlier, stand_in, _) in enumerate(reversed(_around.rules)):
+    for depth, (earlier, stand_in, _) in enumerate(reversed(asking.rules)):
         if earlier == key:
             return stand_in or ("itself", depth)
-    if function in [around for *_, around in _around.rules]:
+    if function in [around for *_, around in asking.rules]:
         raise UncacheableError("a rule that calls itself on what is larger, and so on without end")
     stand_in = {}
-    depth = len(_around.rules)
-    try:
-        _around.rules.append((key, stand_in, function))
+    with asking.setting(rules=(*asking.rules, (key, stand_in, function))):
         return look(rule, stand_in)
-    finally:
-        del _around.rules[depth:]
 
 
 def traced_rule_of(thunk: Subfun, *which: bool) -> Any:

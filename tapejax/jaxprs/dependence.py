@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 
 from . import contents
-from .cache import memoised
 from .canonical import open_jaxpr
 from .derivatives import restricted
 from .fence import ConcreteArray, Literal, Ref, RefType, jaxpr_as_fun, tangent_dtype, user_type
@@ -45,10 +44,13 @@ def type_has_tangent(kind: Any) -> bool:
         if not hasattr(kind, "to_tangent_aval"):
             return kind is float or kind is complex
         kind = kind.to_tangent_aval()
-    return not hasattr(kind, "dtype") or _tangent_dtype(kind.dtype) != jax.dtypes.float0
+    if not hasattr(kind, "dtype"):
+        return True
+    letter = getattr(kind.dtype, "kind", "V")  # JAX's own dtypes have none
+    return letter in _INEXACT or letter not in _DISCRETE and tangent_dtype(kind.dtype) != jax.dtypes.float0
 
 
-_tangent_dtype = memoised(64)(tangent_dtype)
+_INEXACT, _DISCRETE = frozenset("fc"), frozenset("biu")
 
 
 def is_key(kind: Any) -> bool:

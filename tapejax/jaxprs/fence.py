@@ -171,14 +171,15 @@ def key_numbers(keys: Value) -> Any:
 
 
 @cache.memoised(1)
-def _default_placement() -> tuple[Any, Any]:
+def default_placement() -> tuple[Any, Any]:
+    """Where operations run by default: as a sharding, and the device."""
     device = jax.local_devices()[0]
     return jax.sharding.SingleDeviceSharding(device), device
 
 
 def array_from_host(x: Any, aval: Any) -> Any:
     """The ``jax.Array`` of type `aval`, where operations run by default, that has the memory of the NumPy array `x` on a CPU."""
-    sharding, device = _default_placement()
+    sharding, device = default_placement()
     return pxla.batched_device_put(aval, sharding, [x], [device], False)
 
 
@@ -256,11 +257,11 @@ class set_current_trace:
             set_trace_key(self._before and self._before._weakref)
 
 
-def has_public_primitive(name: str) -> bool:
-    """Whether ``jax.extend.core.primitives`` has the primitive of that name, so that printed code can name it."""
+def is_public(primitive: Primitive) -> bool:
+    """Whether ``jax.extend.core.primitives`` has the primitive under its own name, so that printed code can name it."""
     from jax.extend.core import primitives
 
-    return hasattr(primitives, f"{name}_p")
+    return getattr(primitives, f"{primitive.name}_p", None) is primitive
 
 
 _PUBLIC_CORE = "jax.extend.core"

@@ -16,18 +16,13 @@ import numpy as np
 from . import cache, canonical, custom_rules
 from .cache import Cache
 from .canonical import JAXPR_TYPES, Identity, UncacheableError
-from .contents import constants, jaxprs_in, mapped
+from .contents import constants, facts, jaxprs_in, mapped
 from .types import JaxProgram, Params, Value
 
 CACHED_STRUCTURES = 4096
 # Representatives of programs that are gone: this many are kept, and all that were asked for in the last ages.
 UNUSED_KEPT, AGES_KEPT = 128, 64
 _representatives: Cache[JaxProgram] = Cache(CACHED_STRUCTURES)
-_known: weakref.WeakKeyDictionary[JaxProgram, Any] = cache.by_object()
-_forward: weakref.WeakKeyDictionary[JaxProgram, Any] = cache.by_object()
-# Jaxprs without an exact key, as with a custom rule that closes over arrays. No two are taken to be the same, and none is kept:
-# it would keep its arrays.
-_uncacheable: weakref.WeakSet[JaxProgram] = weakref.WeakSet()
 
 
 class _Use:
@@ -47,20 +42,20 @@ class _Ages:
 
 _ages = _Ages()
 _listening: list[Callable[[list[JaxProgram]], object]] = []
-_uses: weakref.WeakKeyDictionary[JaxProgram, _Use] = cache.by_object()
-cache.on_clear(_uncacheable.clear)
 
 
 def intern(value: Value) -> Any:
     """The first jaxpr seen with the structure of `value` (a jaxpr, or a tuple of them); other values as they are."""
     if not isinstance(value, JAXPR_TYPES):
         return mapped(intern, value)
-    if constants(value):
+    known = facts(value)
+    if constants(value) or not known.has_key:
         return value
     try:
-        return value if value in _uncacheable else _first_of(value, _known)
+        return _first_of(value, known.first)
     except UncacheableError:
-        _uncacheable.add(value)
+        # As with a custom rule that closes over arrays: it is kept nowhere, since it would keep these.
+        known.has_key = False
         return value
 
 
@@ -71,27 +66,27 @@ def intern_forward(value: Value) -> Any:
     if constants(value):
         return value
     with custom_rules.left_out(), contextlib.suppress(UncacheableError):
-        return _first_of(value, _forward, "forward")
+        return _first_of(value, facts(value).first_forward, "_forward")
     return value
 
 
-def _first_of(value: JaxProgram, known: weakref.WeakKeyDictionary[JaxProgram, Any], *kind: str) -> JaxProgram:
-    """The first program with the structure of `value`; `known` has it for programs that were seen before.
+def _first_of(value: JaxProgram, known: Callable[[], JaxProgram] | None, kind: str = "") -> JaxProgram:
+    """The first program with the structure of `value`; `known` refers to it if `value` was seen before.
 
     Raises:
       UncacheableError: `value` has no exact key.
     """
-    reference = known.get(value)
-    if reference is not None and (first := reference()) is not None and cache.shadow is None:
+    if known is not None and (first := known()) is not None and cache.shadow is None:
         return _used(first)
-    first = _representatives.get((*kind, canonical.exact(value)), _copied, value)
-    known[value] = weakref.ref(first)
+    first = _representatives.get((kind, canonical.exact(value)), _copied, value)
+    setattr(facts(value), f"first{kind}", weakref.ref(first))
     return _used(first, value)
 
 
 def _used(first: JaxProgram, *values: JaxProgram) -> JaxProgram:
     """`first`, which is noted to stand for these programs and to be asked for now."""
-    use = _uses.setdefault(first, _Use())
+    known = facts(first)
+    use = known.use = known.use or _Use()
     use.age = _ages.now
     use.programs.update([value for value in values if value is not first])
     return first
@@ -120,7 +115,7 @@ def on_drop(forget: Callable[[list[JaxProgram]], object]) -> None:
 def _drop_unused() -> list[JaxProgram]:
     """Drops the representatives of programs that are gone, but for the latest, and returns them."""
     _ages.new = 0
-    kept = [(key, first, _uses.get(first) or _Use()) for key, first in _representatives.items()]
+    kept = [(key, first, facts(first).use or _Use()) for key, first in _representatives.items()]
     unused = sorted([x for x in kept if not x[2].programs], key=lambda x: -x[2].age)[UNUSED_KEPT:]
     gone = [(key, first) for key, first, use in unused if use.age < _ages.now - AGES_KEPT]
     for key, _ in gone:
@@ -130,7 +125,7 @@ def _drop_unused() -> list[JaxProgram]:
 
 def is_known(jaxpr: JaxProgram) -> bool:
     """Whether it was interned before."""
-    return jaxpr in _known
+    return facts(jaxpr).first is not None
 
 
 def interned_key(value: Value) -> Any:
@@ -146,4 +141,4 @@ def interned_key(value: Value) -> Any:
 
 def is_uncacheable(params: Params) -> bool:
     """Whether `intern` found one of the jaxprs among a primitive's parameters to have no exact key."""
-    return any(jaxpr in _uncacheable for jaxpr in jaxprs_in(params))
+    return any(not facts(jaxpr).has_key for jaxpr in jaxprs_in(params))

@@ -7,7 +7,6 @@ they are values like any other.
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +15,7 @@ import jax
 
 from . import cache
 from .canonical import open_jaxpr
-from .contents import JIT, RULES, constants_of, is_plain_jit, scan_counts
+from .contents import JIT, RULES, constants_of, facts, is_plain_jit, scan_counts
 from .evaluate import evaluate
 from .fence import UNSPECIFIED
 from .interning import intern
@@ -32,20 +31,18 @@ def lift(primitive: Primitive, params: Params, args: Values, arrays: dict[int, V
     return jax.make_jaxpr(bind)(list(arrays.values()), list(args))
 
 
-_lifted: weakref.WeakKeyDictionary[JaxProgram, Any] = cache.by_object()
-
-
 def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
     """`jaxpr` as a closed jaxpr whose first inputs stand for `arrays`, which are its `constants`."""
-    if (lifted := _lifted.get(jaxpr)) is None or cache.shadow is not None:
+    known = facts(jaxpr)
+    if known.lifted is None or cache.shadow is not None:
 
         def evaluate(new: Sequence[Any], args: Values) -> list[Any]:
             return _evaluate(jaxpr, args, dict(zip(arrays, new, strict=True)))
 
         # By JAX's types themselves: they say, too, over which axes of a mesh a value varies, and how it is sharded.
         inputs = [v.aval for v in open_jaxpr(jaxpr).invars]
-        _lifted[jaxpr] = lifted = jax.make_jaxpr(evaluate)([jax.typeof(c) for c in arrays.values()], inputs)
-    return lifted
+        known.lifted = jax.make_jaxpr(evaluate)([jax.typeof(c) for c in arrays.values()], inputs)
+    return known.lifted
 
 
 def with_inputs(params: Params, arrays: dict[int, Value]) -> dict[str, Any]:

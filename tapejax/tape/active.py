@@ -18,6 +18,7 @@ import numpy as np
 from ..jaxprs import fence, interning
 from ..jaxprs.canonical import snapshot
 from ..jaxprs.fence import ConcreteArray
+from ..jaxprs.threads import Context
 from ..jaxprs.types import Function, TraceLike, Value, Values
 from ..places import calls, user_frame
 from . import runner
@@ -212,7 +213,7 @@ def unwind() -> None:
 # ---- in a program that is being traced ------------------------------------------------------------------------------
 
 
-class _Tracing(threading.local):
+class Tracing(Context):
     """What this thread knows of the program that it traces."""
 
     continuations: dict[int, tuple[Recording, Recording]] = {}  # by id: a recording, kept alive, and its continuation
@@ -221,7 +222,7 @@ class _Tracing(threading.local):
     reads: Sequence[Recording] | None = None
 
 
-tracing = _Tracing()
+tracing = Tracing()
 
 
 def continuing(recordings: Sequence[Recording], fn: Function, /, *args: Any) -> Any:
@@ -230,13 +231,10 @@ def continuing(recordings: Sequence[Recording], fn: Function, /, *args: Any) -> 
     Inside a `function` a tape's `gradient` may be called for what is computed there. Those values are tracers, which must not
     get into the tape's own recording.
     """
-    before = tracing.continuations
     added = {id(recording): (recording, recording.continuation()) for recording in recordings}
-    try:
-        tracing.continuations = before | added
-        return alone([continuation for _, continuation in added.values()], fn, *args) if added else fn(*args)
-    finally:
-        tracing.continuations = before
+    inside = [continuation for _, continuation in added.values()]
+    setting = tracing.setting(continuations=tracing.continuations | added)
+    return setting.call(alone, inside, fn, *args) if added else fn(*args)
 
 
 def continuation_of(recording: Recording) -> Recording:

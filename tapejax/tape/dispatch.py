@@ -77,13 +77,8 @@ _staging_of = jax.make_user_context()  # type: ignore[no-untyped-call]  # JAX ha
 @contextlib.contextmanager
 def reading(recordings: Sequence[Recording]) -> Iterator[None]:
     """Inside this block a program is traced that will run once, now: the values of variables may be constants of it."""
-    before = tracing.reads
-    try:
-        tracing.reads = recordings
-        with _staging_of(next_number()):
-            yield
-    finally:
-        tracing.reads = before
+    with tracing.setting(reads=recordings), _staging_of(next_number()):
+        yield
 
 
 def run_python(op: PythonOp, inputs: Values, reads_variables: bool) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -304,8 +303,6 @@ def _explained(op: Op, error: Exception) -> Exception:
 # ---- the operation of a function and its static arguments -----------------------------------------------------------
 
 _function_ops: Cache[Op] = Cache(CACHED_OPS)
-# The kinds of the operations of functions, where it is not `Op`.
-kinds: weakref.WeakKeyDictionary[Function, type[Op]] = weakref.WeakKeyDictionary()
 
 
 def op_of(fn: Function, static: dict[str, Any]) -> Op:
@@ -324,7 +321,8 @@ def _make_function_op(fn: Function, static: dict[str, Any], key: Any) -> Op:
     if static or name != getattr(fn, "__name__", name):
         run = functools.partial(fn, **static)
         run.__name__ = name  # as JAX's programs show it
-    return kinds.get(fn, Op)(name, run, key=key, bound=(fn, static))
+    kind: type[Op] = getattr(fn, "kind_of_op", Op)
+    return kind(name, run, key=key, bound=(fn, static))
 
 
 active.copy_op = op_of(jnp.copy, {})

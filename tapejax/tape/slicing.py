@@ -50,6 +50,11 @@ class Program:
     def _hash(self) -> int:  # cached: a long program takes long to hash
         return hash((self.steps, self.targets, self.sources))
 
+    @functools.cached_property
+    def runs_python(self) -> bool:
+        """Whether a step of it runs the user's Python."""
+        return any([step.op.runs_python for step in self.steps])
+
 
 class NumberedRecording(NamedTuple):
     """A recording as hashable data, in which each value is a number. Equal ones have equal programs.

@@ -21,16 +21,20 @@ from .dispatch import reading
 from .operation import CACHED_OPS, Op, PythonOp, by_operations, is_ref, op_of
 from .primitives import TracedCall, TracedOp
 from .pullback import PullbackOp, call_without, refuse_compiled, refuse_ref
-from .recording import Entry
+from .recording import Entry, Recording
 
 
 class StagedCall(NamedTuple):
-    """A call of Python functions: its Op, the Op's first inputs, what the call stored for JAX, how to repack its results."""
+    """A call of Python functions: its Op, the Op's first inputs, what the call stored for JAX, how to repack its results.
+
+    `outputs`: its results, if it had to run to find those inputs.
+    """
 
     op: Op
     arrays: Iterable[Any]
     stores: Sequence[Any]
     repack: Function
+    outputs: Any = None
 
 
 _staged: Cache[StagedCall] = Cache(CACHED_OPS)
@@ -133,7 +137,7 @@ class RecorderTrace(Recorder):
             return fence.under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
         key = calls.stable_key(subfuns, tracers, params)
         if key is None:
-            op, arrays, _, repack = self._stage(primitive, subfuns, tracers, params, False).value
+            call = self._stage(primitive, subfuns, tracers, params, False).value
         else:
             # By thread: JAX may not have finished with another thread's call of the same functions.
             key = threading.get_ident(), key
@@ -141,10 +145,12 @@ class RecorderTrace(Recorder):
             if not calls.are_filled(call.stores):  # after an interrupt
                 _staged.discard(key)
                 call = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
-            op, arrays, stores, repack = call
-            if stores is not subfuns[0].stores:
-                subfuns[0].populate_stores(stores)
-        return repack(self.run(op, (*arrays, *tracers)))
+            if call.stores is not subfuns[0].stores:
+                subfuns[0].populate_stores(call.stores)
+        inputs = (*call.arrays, *tracers)
+        return call.repack(
+            self.run(call.op, inputs) if call.outputs is None else self.note(call.op, inputs, call.outputs)
+        )
 
     def _stage(
         self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params, recurs: bool
@@ -161,12 +167,12 @@ class RecorderTrace(Recorder):
                 staged = (
                     self._stage_with_reads(again, tracers) if tracing.read_refused and not stages(self.outer) else None
                 )
-                if staged is None:
-                    # Most likely its Python looks at values. So it runs on them, now and again in the backward pass, where
-                    # an error of another cause comes up again.
-                    numbers = all([isinstance(x, _NUMBERS) for x in tracers])
-                    op = PythonOp(name, again, again if numbers else functools.partial(_arrays_of, again))
-                    return Once(StagedCall(op, (), stores, repack))
+            if staged is None:
+                # Most likely its Python looks at values. So it runs on them, now and again in the backward pass, where
+                # an error of another cause comes up again.
+                if primitive.name in contents.RULES:
+                    return Once(self._run_function(name, again, subfuns, tracers))
+                return Once(StagedCall(PythonOp(name, again, _arrays_or_numbers(again, tracers)), (), stores, repack))
             if contents.touches_refs(staged):
                 return Once(StagedCall(PullbackOp(name, again, refuse_ref), (), stores, repack))
             custom = primitive.name in contents.RULES
@@ -186,6 +192,27 @@ class RecorderTrace(Recorder):
             traced = TracedCall(lifted, name, closed_over, len(arrays), again if custom and not within else None, own)
             staged_call = StagedCall(TracedOp(traced, call), arrays.values(), stores, repack)
         return staged_call if recurs and not arrays else Once(staged_call)
+
+    def _run_function(self, name: str, again: Function, subfuns: Sequence[Subfun], tracers: Values) -> StagedCall:
+        """Runs a call of a function with a rule, which cannot be traced. What it reads beside its arguments become inputs."""
+        inside = Recording()
+        for store in filter(None, subfuns[0].stores):
+            store.reset()
+        function = _arrays_or_numbers(functools.partial(active.alone, [inside], subfuns[0].call_wrapped), tracers)
+        outputs = fence.under(self.outer, function, *tracers)
+        for recording in self.recordings:
+            for key, (variable, arrays) in inside.variables.items():
+                for array in arrays.values() if recording.watch_accessed or key in recording.variables else ():
+                    recording.watch(array, variable)
+        made = {*map(id, tracers), *[id(x) for entry in inside.entries for x in entry.outputs]}
+        used = {id(x): x for entry in inside.entries for x in entry.inputs if isinstance(x, jax.Array)}
+        read = [x for key, x in used.items() if key not in made]
+        positions = tuple(range(len(read)))
+        fn, call = [
+            lifting.without_closure(functools.partial(call_without, len(read), run), name, positions)
+            for run in (again, _arrays_or_numbers(again, tracers))
+        ]
+        return StagedCall(PythonOp(name, fn, call), read, subfuns[0].stores, list, outputs)
 
     def with_closure(self, op: Op, inputs: Values, reads_again: bool = False) -> tuple[Op, Values]:
         """`op`, which runs the user's Python, with the arrays that this closes over as further inputs; and all inputs.
@@ -241,6 +268,11 @@ def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
         else x
         for x in by_operations(fn, *inputs)
     ]
+
+
+def _arrays_or_numbers(fn: Function, args: Values) -> Function:
+    """`fn`, whose results are arrays unless all of `args` are numbers, which have no gradient."""
+    return fn if all([isinstance(x, _NUMBERS) for x in args]) else functools.partial(_arrays_of, fn)
 
 
 _NUMBERS = (np.ndarray, np.generic, int, float, complex)

@@ -9,6 +9,7 @@ import pytest
 
 import tapejax as tf
 from tapejax.execution import residuals
+from tapejax.jaxprs import contents
 
 W = jnp.linspace(-1.0, 1.0, 12).reshape(3, 4)
 X = jnp.linspace(0.2, 2.0, 6).reshape(2, 3)
@@ -17,9 +18,9 @@ X = jnp.linspace(0.2, 2.0, 6).reshape(2, 3)
 @pytest.fixture
 def everything_is_large(monkeypatch):
     monkeypatch.setattr(residuals, "WORTH_KEEPING", 1)
-    residuals._is_large.clear()
+    contents._facts.clear()
     yield
-    residuals._is_large.clear()
+    contents._facts.clear()
 
 
 def network(w, x):

@@ -11,7 +11,7 @@ from jax import lax
 import tapejax as tf
 from tapejax.execution import recognition, schedule
 from tapejax.execution.shadow import ShadowError, difference
-from tapejax.jaxprs import cache, interning
+from tapejax.jaxprs import cache, contents, interning
 from tapejax.jaxprs.cache import Cache
 from tapejax.tape import operation, query
 from tapejax.tape.operation import Op
@@ -93,7 +93,7 @@ def test_shadow_mode_ends(no_shadow):
 
 OP_TABLES = {
     "operations": (operation, "_function_ops"),
-    "primitives": (recognition, "_bind_ops"),
+    "primitives": (recognition, "_ops"),
     "programs of JAX's": (recognition, "_program_ops"),
 }
 
@@ -160,11 +160,10 @@ def test_a_wrong_representative_is_found():
         for cached in (
             interning._representatives,
             recognition._program_ops,
-            recognition._bind_ops,
-            recognition._jaxpr_ops,
+            recognition._ops,
+            contents._facts,
         ):
             cached.clear()
-        interning._known.clear()
 
 
 @pytest.mark.parametrize(

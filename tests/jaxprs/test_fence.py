@@ -273,7 +273,8 @@ def test_a_primitive_without_a_lowering():
 
 
 def test_public_primitives():
-    assert fence.has_public_primitive("add") and not fence.has_public_primitive("no_such_thing")
+    assert fence.is_public(lax.add_p)
+    assert not fence.is_public(fence.Primitive("no_such_thing")) and not fence.is_public(fence.Primitive("add"))
 
 
 # ---- programs -------------------------------------------------------------------------------------------------------

@@ -260,7 +260,7 @@ def checked() -> list[str]:
         wrong.append("JAX's compiled functions are looked up for another trace")
     if active.active_recordings() or active._eager_recordings.active:
         wrong.append("a tape records")
-    if reading.capturing.capture is not None:
+    if reading.context.capture is not None:
         wrong.append("a function is being traced")
     if reading.tracing._is_owned():  # type: ignore[attr-defined]
         wrong.append("the lock of tracing is held")
@@ -275,7 +275,7 @@ def checked() -> list[str]:
     if wrong:
         jaxcore.set_trace(EAGER)
         del active._eager_recordings.active[:]
-        reading.capturing.capture = None
+        reading.context.capture = None
     with tf.GradientTape() as tape:
         tape.watch(X)
         y = jnp.sum(jax.nn.relu(X) * 2.0) + tf.reduce_sum(tf.square(X))

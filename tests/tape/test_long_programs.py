@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tapejax as tf
-from tapejax.execution.chunks import _find_chunks
+from tapejax.execution.chunks import chunks as chunks_of
 from tapejax.tape.query import Query, Source
 
 
@@ -45,13 +45,13 @@ def test_cutting_a_long_program_looks_at_each_step_a_few_times():
     program, *_ = unrolled(2000)
     object.__setattr__(program, "steps", Counted(program.steps))
     Counted.looked = 0
-    chunks = _find_chunks(program)
+    chunks = chunks_of(program)
     assert len(chunks) > 50
     assert Counted.looked <= 4 * len(program.steps)
 
 
 def test_equal_chunks_are_one_program():
-    chunks = _find_chunks(unrolled(1000)[0])
+    chunks = chunks_of(unrolled(1000)[0])
     assert len({id(chunk.program) for chunk in chunks}) <= 3 < len(chunks)
 
 

@@ -833,6 +833,32 @@ def test_a_variable_that_a_rule_alone_reads(make, derivative, transform):
             derivative(transform, inner, scale)
 
 
+@pytest.mark.parametrize("make", [with_jvp, with_vjp])
+def test_what_a_function_that_looks_at_values_closes_over(make):
+    """Its rule is for its arguments. As where the function can be traced: it was None."""
+
+    def scaled(factor, looks):
+        rules = {
+            with_jvp: [lambda p, t: (jnp.sin(*p) * factor, t[0] * jnp.cos(*p) * factor)],
+            with_vjp: [lambda x: (jnp.sin(x) * factor, x), lambda r, g: (g * jnp.cos(r) * factor,)],
+        }
+        return make(lambda x: jnp.sin(x) * factor if not looks or x > 0 else jnp.zeros(()), *rules[make])
+
+    for factor in (jnp.array(3.0), tf.Variable(3.0)):
+        for looks in (False, True):
+            x = jnp.array(1.0)
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch([x] if isinstance(factor, tf.Variable) else [x, factor])
+                y = scaled(factor, looks)(x)
+                z = y + factor
+            assert_same(y, jnp.sin(x) * 3.0)
+            assert_same(tape.gradient(y, x), jnp.cos(x) * 3.0)
+            assert_same(tape.jacobian(y, x), jnp.cos(x) * 3.0)
+            for target in (y, z):
+                with pytest.raises(LookupError, match="closes over"):
+                    tape.gradient(target, factor)
+
+
 def test_a_variable_that_is_read_in_shard_map():
     scale, doubled = tf.Variable(3.0), tf.function(lambda x: x * scale * 2.0)
     mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))

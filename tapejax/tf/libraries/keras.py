@@ -33,13 +33,13 @@ import jax
 import numpy as np
 
 from ..ops import summary
+from ..values import keras_fence as fence
 from ..values import reading
 from ..values.errors import extra_missing
 from ..values.names import name_scope
 from ..values.tensor import Tensor
 from . import adapters as libraries
 from . import keras_adapter, keras_data, keras_export, keras_trainer
-from . import keras_fence as fence
 from .keras_adapter import tensors_in, visible
 
 NAME = "tapejax.keras"  # under which programs import it
@@ -275,7 +275,7 @@ def _instead_of_tensorflow() -> None:
     # In a `function` the state of the global seed is the program's, so that each call draws anew.
     seeds: Any = fence.part("random.seed_generator")
     traced = seeds.jax_utils.is_in_jax_tracing_scope
-    traced_by_jax = lambda: reading.capturing.capture is None and traced()  # noqa: E731
+    traced_by_jax = lambda: reading.context.capture is None and traced()  # noqa: E731
     seeds.jax_utils = types.SimpleNamespace(is_in_jax_tracing_scope=traced_by_jax)
     for name in _OF_TWO:  # not all are in every version
         if hasattr(numpy, name):

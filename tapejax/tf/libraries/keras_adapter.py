@@ -33,6 +33,7 @@ from ...places import levels_to_user
 from ...tape import active, operation
 from ...tape.operation import by_operations
 from ..ops.sizes import Sizes
+from ..values import keras_fence as fence
 from ..values import reading, replicas, staging
 from ..values.errors import PythonNeeded, SymbolicValue
 from ..values.staging import Staged, abstract
@@ -40,7 +41,6 @@ from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable
 from ..values.types import Array, TensorLike, VariableLike
 from . import keras_control_flow
-from . import keras_fence as fence
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
 
@@ -115,7 +115,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         return value.fget(variable)
 
     def read(variable: VariableLike) -> Array | Tensor:
-        if (capture := reading.capturing.capture) is not None and variable._value is not None:
+        if (capture := reading.context.capture) is not None and variable._value is not None:
             capture.adopt(variable, "_value")
         if capture is None and isinstance(variable._value, Tracer) and active.eager():
             with reading.tracing:  # as in `reading.held`
@@ -128,7 +128,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         if getattr(variable, "_created", None) is None:
             # tapes list variables in the order of creation
             object.__setattr__(variable, "_created", reading.next_variable())
-        capture, is_new = reading.capturing.capture, getattr(variable, "_value", None) is None
+        capture, is_new = reading.context.capture, getattr(variable, "_value", None) is None
         if capture is not None and not is_new:
             capture.assign(variable, "_value", new)
         if capture is None and not is_new and not isinstance(variable._value, Tracer):
@@ -147,7 +147,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         trainable.fset(variable, new)
 
     def initialize_now(variable: VariableLike, initializer: Any) -> None:
-        if reading.capturing.capture is None:
+        if reading.context.capture is None:
             return by_operations(initialize, variable, initializer)  # most shapes occur once
         with staging.init_scope():
             return initialize(variable, initializer)
@@ -177,7 +177,7 @@ def _aggregating(update: Callable, of_change: bool = False) -> Callable:
 
     @functools.wraps(update)
     def once(self: Any, value: TensorLike) -> Any:
-        if not replicas.here.running:
+        if not reading.context.running:
             return update(self, value)
         # TensorFlow's replicas keep moving statistics apart, and outside of them those of the first are read.
         kind = "only_first_replica" if self.aggregation == "none" and not self.trainable else self.aggregation
@@ -187,7 +187,7 @@ def _aggregating(update: Callable, of_change: bool = False) -> Callable:
             array = held + replicas.aggregated(array - held, kind, self.path)
         else:
             array = replicas.aggregated(array, kind, self.path)
-        with replicas.setting(running=False):
+        with reading.context.setting(running=False):
             return update(self, array)
 
     return once
@@ -512,10 +512,10 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
     @functools.wraps(update_step)
     def update_with_all(self: Optimizer, grads: list, trainable_variables: list, learning_rate: Any) -> None:
         """The gradients of all replicas are added, and the variables, which are the same in all, updated once."""
-        if not replicas.here.running:
+        if not reading.context.running:
             return update_step(self, grads, trainable_variables, learning_rate)
         grads = [replicas.aggregated(x, "SUM", "a gradient") for x in grads]
-        with replicas.setting(running=False):
+        with reading.context.setting(running=False):
             update_step(self, grads, trainable_variables, learning_rate)
 
     optimizer._backend_update_step = update_with_all
@@ -547,8 +547,8 @@ class _Update:
 def _is_pure(optimizer: Optimizer, grads: list, variables: list) -> bool:
     """Whether an update depends on nothing but its gradients, variables, and the `_settings`: for optimizers of Keras's."""
     parts = [optimizer, *(x for x in (getattr(v, "constraint", None) for v in variables) if x is not None)]
-    if callable(optimizer._learning_rate):
-        parts.append(optimizer._learning_rate)
+    if callable(schedule := fence.rate_of(optimizer)):
+        parts.append(schedule)
     return (
         len(grads) == len(variables)
         and all(isinstance(x, jax.Array) for x in grads)
@@ -558,7 +558,7 @@ def _is_pure(optimizer: Optimizer, grads: list, variables: list) -> bool:
 
 def _settings(optimizer: Optimizer) -> Iterator[Hashable]:
     """The numbers and words that an optimizer and its schedule were given, which a program has in it."""
-    schedule = optimizer._learning_rate
+    schedule = fence.rate_of(optimizer)
     yield Identity(schedule)
     for part in (optimizer, schedule):
         for name, value in vars(part).items():

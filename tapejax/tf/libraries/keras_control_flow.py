@@ -7,6 +7,7 @@ Python; a loop is Keras's, or such a program of its own where what it is given a
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ from . import adapters as libraries
 
 def refuse_assignment(name: str) -> None:
     """Raises VariableInTraceError where what assigns to the variable of that name will become a program then."""
-    if reading.capturing.attempt and active.staging():
+    if reading.context.attempt and active.staging():
         raise VariableInTraceError(f"Variable {name!r} was assigned to while JAX traces a function.")
 
 
@@ -45,7 +46,7 @@ def _either(original: Callable, taken: Callable, on_values: Callable, in_program
     @functools.wraps(original)
     def run(*args: Any, **kwargs: Any) -> Any:
         args = tuple(map(taken, args))
-        if reading.capturing.capture is not None and active.staging():
+        if reading.context.capture is not None and active.staging():
             return in_program(original, *args, **kwargs)
         return on_values(original, *args, **kwargs) if active.eager() else original(*args, **kwargs)
 
@@ -61,13 +62,8 @@ def _as_program(in_program: Callable) -> Callable:
 
     def on_values(original: Callable, *args: Any, **kwargs: Any) -> Any:
         if in_program is not _while_in_program or not reading.recording():
-            before, reading.capturing.attempt = reading.capturing.attempt, True
-            try:
+            with contextlib.suppress(VariableInTraceError), reading.context.setting(attempt=True):
                 return original(*args, **kwargs)
-            except VariableInTraceError:
-                pass
-            finally:
-                reading.capturing.attempt = before
         return libraries.package.function(lambda: in_program(original, *args, **kwargs), autograph=False)()
 
     return on_values

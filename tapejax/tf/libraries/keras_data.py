@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..ops import audio, encoded, image
+from ..values import keras_fence as fence
 from ..values.errors import DTypeError
 from ..values.missing import MISSING
 from ..values.types import DTypeLike, Nest
 from . import adapters as libraries
-from . import keras_fence as fence
 from .keras_adapter import arrays_in
 
 # Keras's arguments

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..values import keras_fence as fence
 from ..values import nest
 from ..values.types import Ignored, Nest, VariableLike
 from . import adapters as libraries
-from . import keras_fence as fence
 from .keras_adapter import tensors_in
 
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from ...places import levels_to_user
 from ...tape.gradient_tape import GradientTape
+from ..values import keras_fence as fence
 from ..values import reading, replicas
 from ..values.tensor import Variable
 from ..values.types import Array, Nest
 from . import adapters as libraries
-from . import keras_fence as fence
 from .keras_adapter import Model, arrays_in, contains, from_user, visible
 
 _PARTS = ("train", "test", "predict")
@@ -91,7 +91,7 @@ def _none_is_zero(reduce_values: Callable) -> Callable:
 
     @functools.wraps(reduce_values)
     def reduced(values: Array, sample_weight: Array | None = None, reduction: str = "sum_over_batch_size") -> Array:
-        if replicas.here.running and values.shape == (0,) and reduction not in (None, "none"):
+        if reading.context.running and values.shape == (0,) and reduction not in (None, "none"):
             return values.sum()
         return reduce_values(values, sample_weight, reduction)
 
@@ -249,7 +249,7 @@ def install() -> None:
     @functools.wraps(initialize)
     def note_strategy(self: Model, *args: Any, **kwargs: Any) -> None:
         initialize(self, *args, **kwargs)
-        if replicas.here.mesh is not None:
+        if reading.context.mesh is not None:
             self.__dict__["_distribute_strategy"] = libraries.package.distribute.get_strategy()
 
     trainer.__init__ = note_strategy

@@ -10,13 +10,12 @@ import numpy as np
 
 from ..values import names
 from ..values.dtypes import narrowed
+from ..values.settings import settings
 from ..values.tensor import Variable
 from ..values.types import Ignored
 from .graph import get_logger
 
 DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL
-
-_steps: list[Variable] = []
 
 
 def enable_eager_execution(
@@ -48,14 +47,15 @@ def get_or_create_global_step(graph: Ignored = None) -> Variable:
     >>> step is tf.compat.v1.train.get_global_step(), step.trainable
     (True, False)
     """
-    if not _steps:
-        _steps.append(Variable(0, trainable=False, dtype=narrowed(np.dtype("int64")), name="global_step"))
-    return _steps[0]
+    if settings["global_step"] is None:
+        dtype = narrowed(np.dtype("int64"))
+        settings["global_step"] = Variable(0, trainable=False, dtype=dtype, name="global_step")
+    return settings["global_step"]
 
 
 def get_global_step(graph: Ignored = None) -> Variable | None:
     """`get_or_create_global_step`, or None before that was called."""
-    return _steps[0] if _steps else None
+    return settings["global_step"]
 
 
 def name_scope(name: str | None, default_name: str | None = None, values: Ignored = None) -> names.name_scope:

@@ -7,7 +7,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +15,7 @@ import jaxlib
 
 from ..._version import __version__
 from ...jaxprs.cache import memoised
+from ..values.settings import settings
 from .table import renamed
 
 _KINDS = {"cpu": "CPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
@@ -77,19 +78,18 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     """The devices that JAX computes on; several CPUs after `set_logical_device_configuration`."""
     kinds = ("CPU", "GPU", "TPU") if device_type is None else (device_type,)
-    visible = _settings["visible_devices"]
+    visible = settings["visible_devices"]
     hidden = {kind for kind in kinds if visible is not None and not any(d.device_type == kind for d in visible)}
     seen = [kind for kind in kinds if kind not in hidden]
     return [LogicalDevice(f"/device:{kind}:{i}", kind) for kind in seen for i in range(len(_devices(kind)))]
 
 
 # What was set, by the name of the setting; that of one device by the name and the device.
-_settings: dict[Hashable, Any] = {"tensor_float_32": True, "visible_devices": None}
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """The physical devices that are not hidden by `set_visible_devices`."""
-    devices = list_physical_devices() if (visible := _settings["visible_devices"]) is None else visible
+    devices = list_physical_devices() if (visible := settings["visible_devices"]) is None else visible
     return [device for device in devices if device_type in (None, device.device_type)]
 
 
@@ -107,7 +107,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         if device_type not in (None, device.device_type):
             raise ValueError(f"Unrecognized device: {device!r} is no {device_type}")
     others = [] if device_type is None else [d for d in get_visible_devices() if d.device_type != device_type]
-    visible = _settings["visible_devices"] = [*others, *asked]
+    visible = settings["visible_devices"] = [*others, *asked]
     best = next((d for kind in ("TPU", "GPU", "CPU") for d in visible if d.device_type == kind), None)
     there = list_physical_devices()
     if best is not None and (best.device_type != there[-1].device_type or best.name.rpartition(":")[2] != "0"):
@@ -122,7 +122,7 @@ def _require_device(device: PhysicalDevice) -> None:
 def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDeviceConfiguration] | None:
     """What `set_logical_device_configuration` made of the device, or None."""
     _require_device(device)
-    return _settings.get(("parts", device))
+    return settings.get(("parts", device))
 
 
 def set_logical_device_configuration(
@@ -140,13 +140,13 @@ def set_logical_device_configuration(
         raise ValueError(f"JAX does not divide a {device.device_type}: limit it by XLA_PYTHON_CLIENT_MEM_FRACTION")
     if any(part.memory_limit is not None for part in parts):
         raise ValueError("Setting memory limit on CPU virtual devices is currently not supported")
-    if _settings.get(("parts", device)) == parts:
+    if settings.get(("parts", device)) == parts:
         return
     try:
         jax.config.update("jax_num_cpu_devices", len(parts))
     except RuntimeError as error:
         raise RuntimeError(f"Virtual devices cannot be modified after being initialized. {error}") from error
-    _settings["parts", device] = parts
+    settings["parts", device] = parts
 
 
 # ---- Memory ------------------------------------------------------------------------------------------------
@@ -162,14 +162,14 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     if device.device_type == "CPU":
         raise ValueError("Cannot set memory growth on non-GPU and non-Pluggable devices")
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false" if enable else "true"
-    _settings["memory_growth", device] = bool(enable)
+    settings["memory_growth", device] = bool(enable)
 
 
 def get_memory_growth(device: PhysicalDevice) -> bool:
     """The value given to `set_memory_growth`. Raises KeyError for a CPU."""
     if device.device_type == "CPU":
         raise KeyError(device)
-    return _settings.get(("memory_growth", device), False)
+    return settings.get(("memory_growth", device), False)
 
 
 def get_memory_info(device: str) -> dict[str, int]:
@@ -254,7 +254,7 @@ def device(device_name: str | None) -> contextlib.AbstractContextManager[None]:
 @contextlib.contextmanager
 def _on(kind: str | None, number: int, name: str | None) -> Iterator[None]:
     devices = [] if kind is None else _devices(kind)
-    if kind is not None and number >= len(devices) and not _settings["soft_device_placement"]:
+    if kind is not None and number >= len(devices) and not settings["soft_device_placement"]:
         raise RuntimeError(f"there is no device {name!r}: {[d.name for d in list_logical_devices()]}")
     with jax.default_device(devices[number]) if number < len(devices) else contextlib.nullcontext():
         yield
@@ -268,7 +268,7 @@ _THREADS = "Remembered only: XLA has a thread for each core; ``taskset`` gives i
 _KEPT: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "soft_device_placement": (True, lambda enabled: bool(enabled), "Whether `tf.device` may name a device that is not there."),
     "jit": ("", lambda enabled: "autoclustering" if enabled in (True, "autoclustering") else "", "Remembered only."),
-    "experimental_options": (_OPTIONS, lambda options: _settings["experimental_options"] | dict(options), "Remembered only."),
+    "experimental_options": (_OPTIONS, lambda options: settings["experimental_options"] | dict(options), "Remembered only."),
     "log_device_placement": (False, lambda enabled: bool(enabled), "Remembered only: ``x.device`` says where an array is."),
     "inter_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),
     "intra_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),
@@ -280,13 +280,13 @@ def _accessors(name: str, first: Any, kept: Callable[[Any], Any], doc: str) -> d
 
     @functools.wraps(kept)
     def put(*args: Any, **kwargs: Any) -> None:
-        _settings[name] = kept(*args, **kwargs)
+        settings[name] = kept(*args, **kwargs)
 
     def get() -> Any:
-        value = _settings[name]
+        value = settings[name]
         return dict(value) if isinstance(value, dict) else value
 
-    _settings[name], put.__doc__, get.__doc__ = first, doc, f"The value of this setting; see `set_{name}`."
+    settings[name], put.__doc__, get.__doc__ = first, doc, f"The value of this setting; see `set_{name}`."
     return {f"set_{name}": renamed(f"set_{name}", put), f"get_{name}": renamed(f"get_{name}", get)}
 
 
@@ -296,12 +296,12 @@ for _name, _row in _KEPT.items():
 
 def tensor_float_32_execution_enabled() -> bool:
     """Whether matrix products on a GPU may be rounded to TensorFloat-32."""
-    return _settings["tensor_float_32"]
+    return settings["tensor_float_32"]
 
 
 def enable_tensor_float_32_execution(enabled: bool) -> None:
     """Whether matrix products on a GPU may be rounded to TensorFloat-32: ``jax_default_matmul_precision``."""
-    _settings["tensor_float_32"] = bool(enabled)
+    settings["tensor_float_32"] = bool(enabled)
     jax.config.update("jax_default_matmul_precision", None if enabled else "highest")
 
 

@@ -252,13 +252,13 @@ def while_loop(
     start = _arrays(variables)
     if any(isinstance(x, TensorArray) and not x.arrays() for x in nest.flatten(variables)):
         # The first trace is only for the shapes of elements, which the body's writes determine.
-        if reading.capturing.capture is None:
+        if reading.context.capture is None:
             jax.eval_shape(flat, *start)
         else:
             Threaded((flat, start))
         start = _arrays(variables)
     threaded = Threaded((flat, start), (lambda *arrays: [raw(cond(*_tensors(variables, arrays)))], start))
-    kind = jax.lax.while_loop if reading.capturing.capture is None else loops.while_loop
+    kind = jax.lax.while_loop if reading.context.capture is None else loops.while_loop
     last, state = run_loop(threaded, start, None, True, maximum_iterations, kind)
     threaded.finish(state)
     return _tensors(variables, last)

@@ -73,7 +73,7 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
         return self if instance is None else custom_gradient(self._f.__get__(instance, owner))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
-        if reading.capturing.capture is not None:
+        if reading.context.capture is not None:
             # In TensorFlow's graphs the function gets the values of variables, eagerly the variables themselves: then a
             # backward function reads what they hold when it runs.
             args, kwargs = nest.map_structure(_value_of, (args, kwargs))
@@ -244,7 +244,7 @@ def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recor
         wrapped = [c if isinstance(x, jax.Array) else Tensor(c) for c, (x, _) in zip(conjugates, flat, strict=True)]
         return [None] * len(outputs) + [conjugate(x) for x in call.pull(wrapped)]
 
-    capture = reading.capturing.capture
+    capture = reading.context.capture
     if active.eager() or (capture is not None and capture.leave_out()):
 
         def again(*flat: Array) -> list[Array]:
@@ -382,7 +382,7 @@ def recompute_grad(f: Callable) -> Callable:
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Nest:
         call = _Arguments.of(f, args, kwargs)
-        if reading.capturing.capture is not None:
+        if reading.context.capture is not None:
             return _recomputed_in_program(name, call)
         watcher = Recording()
         with reading.using() as places:

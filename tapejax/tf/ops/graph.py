@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.fence import Tracer
-from ..values.reading import capturing
+from ..values.reading import context
 from ..values.tensor import Tensor, is_array_like, raw
 from ..values.types import Array, Ignored, Nest, TensorLike  # TensorLike: also tf.types.experimental's
 from . import array as _array
@@ -65,7 +65,7 @@ def is_symbolic_tensor(tensor: object) -> bool:
 
 def get_current_name_scope() -> str:
     """The `name_scope` that is open, without its last slash."""
-    return capturing.scope.rstrip("/")
+    return context.scope.rstrip("/")
 
 
 def get_logger() -> logging.Logger:

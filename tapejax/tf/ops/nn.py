@@ -28,7 +28,6 @@ from .table import (
     integers,
     kind_of,
     known,
-    named,
     operation,
     renamed,
     require_kind,
@@ -468,38 +467,28 @@ def _require_one_apart(name: str, strides: Sequence[int], dilations: Sequence[in
         raise ValueError(f"{name}: strides {strides} with dilations {dilations}: one of them must be 1")
 
 
-def _convolution(
-    rank: int, kernel: Callable, default: str | None = None, filters: str = "filters", strides: str = "strides"
-) -> Callable[[Callable], Callable[..., Tensor]]:
-    """Decorator: the convolution that a function without arguments names and describes."""
-
-    def decorate(described: Callable) -> Callable[..., Tensor]:
-        name = described.__name__
-
-        def public(
-            input: TensorLike,
-            filters: TensorLike,
-            strides: IntsLike,
-            padding: PaddingLike,
-            data_format: str | None = default,
-            dilations: IntsLike | None = None,
-            name: str | None = None,
-        ) -> Tensor:
-            arguments = input, filters, strides, padding, data_format, dilations
-            return _convolved(described.__name__, rank, kernel, *arguments)
-
-        return named(public, name, described.__doc__ or "", {"filters": filters, "strides": strides})
-
-    return decorate
-
-
-@_convolution(1, _conv, "NWC", strides="stride")
-def conv1d():
+def conv1d(
+    input: TensorLike,
+    filters: TensorLike,
+    stride: IntsLike,
+    padding: PaddingLike,
+    data_format: str | None = "NWC",
+    dilations: IntsLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """A convolution along one axis: input (batch, width, channels), filters (width, in, out)."""
+    return _convolved("conv1d", 1, _conv, input, filters, stride, padding, data_format, dilations)
 
 
-@_convolution(2, _conv, "NHWC")
-def conv2d():
+def conv2d(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: IntsLike,
+    padding: PaddingLike,
+    data_format: str | None = "NHWC",
+    dilations: IntsLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """A convolution over images.
 
     Args:
@@ -511,16 +500,33 @@ def conv2d():
     Raises:
       InvalidArgumentError: the shapes do not fit, or an unknown padding or data format.
     """
+    return _convolved("conv2d", 2, _conv, input, filters, strides, padding, data_format, dilations)
 
 
-@_convolution(3, _conv, "NDHWC")
-def conv3d():
+def conv3d(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: IntsLike,
+    padding: PaddingLike,
+    data_format: str | None = "NDHWC",
+    dilations: IntsLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """A convolution over volumes; see `conv2d`."""
+    return _convolved("conv3d", 3, _conv, input, filters, strides, padding, data_format, dilations)
 
 
-@_convolution(2, _depthwise_conv, filters="filter")
-def depthwise_conv2d():
+def depthwise_conv2d(
+    input: TensorLike,
+    filter: TensorLike,
+    strides: IntsLike,
+    padding: PaddingLike,
+    data_format: str | None = None,
+    dilations: IntsLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Each channel convolved with its own filters: `filter` is (height, width, channels, multiplier)."""
+    return _convolved("depthwise_conv2d", 2, _depthwise_conv, input, filter, strides, padding, data_format, dilations)
 
 
 def convolution(

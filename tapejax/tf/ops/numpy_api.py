@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..values import tensor as values
+from ..values.settings import settings
 from ..values.tensor import Tensor, Variable, raw
 from ..values.types import Array, Index, Nest, TensorLike
 from . import random
@@ -147,7 +147,7 @@ def enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: s
     setattr(Tensor, "item", lambda x: x.numpy().item())  # noqa: B010
     setattr(Tensor, "__getitem__", _getitem)  # noqa: B010
     setattr(Tensor, "__round__", lambda x, digits=0: _tensors(jnp.round(raw(x), digits)))  # noqa: B010
-    values.promote_dtypes()
+    settings["promote_dtypes"] = True
 
 
 def _getitem(x: TensorLike, index: Index) -> Tensor:

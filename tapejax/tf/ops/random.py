@@ -8,12 +8,11 @@ asks for the next numbers whenever it runs. So no draw is ever baked into a prog
 
 from __future__ import annotations
 
-import contextlib
 import operator
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -22,6 +21,7 @@ import numpy as np
 
 from ...jaxprs.cache import memoised
 from ...jaxprs.fence import Tracer, current_trace, under
+from ...jaxprs.threads import Setting
 from ...jaxprs.types import Value
 from ...tape import active, operation
 from ..values import reading
@@ -69,15 +69,15 @@ class State(Counter):
     def next(self, op_seed: IntLike | None = None) -> tuple[Value, Value]:
         """The two numbers of the next key. Draws with a seed of their own are counted apart, per seed."""
         own = None if op_seed is None else _folded(op_seed)
-        trace, capture = current_trace(), reading.capturing.capture
+        trace, capture = current_trace(), reading.context.capture
         staged = not reading.plain(trace)
         if staged and capture is not None and [*active.trace_stack(trace)][-1] is capture._trace:
             seed, count = self._thread(capture, own)
         elif staged and active.staging():
             seed, count = self._ask(own)
         else:
-            seed, count = (_here.stream or self)._count(own)
-        for row in _here.rows:
+            seed, count = (reading.context.stream or self)._count(own)
+        for row in reading.context.rows:
             seed = operation.apply(_row_seed, seed, row)
         return seed, count
 
@@ -156,33 +156,12 @@ def _folded(seed: IntLike) -> int:
 _BITS = 0x7FFFFFFF
 
 
-class _Here(threading.local):
-    stream: State | None = None  # what `drawing_from` put in the place of the process's state
-    rows: tuple[Array, ...] = ()
-
-
-_here = _Here()
 state = State()
 
 
-@contextlib.contextmanager
-def drawing_from(stream: State) -> Iterator[None]:
-    """What runs at once in the body, on this thread, draws from `stream`."""
-    before, _here.stream = _here.stream, stream
-    try:
-        yield
-    finally:
-        _here.stream = before
-
-
-@contextlib.contextmanager
-def each_row(row: Array) -> Iterator[None]:
-    """Under `jax.vmap`, where `row` counts the rows: each row draws other numbers."""
-    before, _here.rows = _here.rows, (*_here.rows, row)
-    try:
-        yield
-    finally:
-        _here.rows = before
+def each_row(row: Array) -> Setting:
+    """A block under `jax.vmap`, where `row` counts the rows: each row draws other numbers."""
+    return reading.context.setting(rows=(*reading.context.rows, row))
 
 
 def key_of(seed: Value, count: Value) -> Array:

@@ -22,10 +22,11 @@ from ...jaxprs.cache import Cache
 from ...jaxprs.fence import ConcreteArray, Tracer
 from ...jaxprs.types import Value
 from ...tape.operation import Op, op_of
-from ..values import reading, tensor
+from ..values import reading
 from ..values.dtypes import DType, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError, PythonNeeded
 from ..values.reading import read
+from ..values.settings import settings
 from ..values.tensor import Tensor, Variable, compute, is_array_like, op, operands, raw
 from ..values.types import Array, AxisLike, IntLike, Nest, ShapeLike, TensorLike
 from .sizes import Sizes, is_symbolic
@@ -53,22 +54,18 @@ _HOST_DTYPES = {int: np.int32, float: np.float32, bool: np.bool_}
 _ARRAYS = (Tensor, Variable, jax.Array, np.ndarray, np.generic)
 
 
-@cache.memoised(64)
+_NUMPYS = frozenset(ANY)
+_PARENTS = {"f": np.floating, "i": np.signedinteger, "u": np.unsignedinteger}  # of dtypes that NumPy knows nothing of
+
+
 def kind_of(dtype: np.dtype) -> str:
     """The letter of a dtype's kind. bfloat16 is a float here, unlike in NumPy."""
-    for letter, parent in (
-        ("b", np.bool_),
-        ("i", np.signedinteger),
-        ("u", np.unsignedinteger),
-        ("f", np.floating),
-        ("c", np.complexfloating),
-    ):
-        if jnp.issubdtype(dtype, parent):
-            return letter
-    return "?"
+    letter = getattr(dtype, "kind", "")  # the dtype of random keys has none
+    if letter in _NUMPYS:
+        return letter
+    return next((kind for kind, parent in _PARENTS.items() if jnp.issubdtype(dtype, parent)), "?")
 
 
-@cache.memoised(512)
 def is_of(dtype: np.dtype, kinds: str) -> bool:
     """Whether a dtype is one of `kinds`."""
     return kind_of(dtype) in kinds or any(dtype.name in _SOME.get(kind, ()) for kind in kinds)
@@ -245,7 +242,7 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
             else:
                 arguments = dict(zip(public_names, args, strict=False)) | kwargs
                 if len(arguments) != len(args) + len(kwargs) or not required <= arguments.keys() <= allowed:
-                    public_signature.bind(*args, **kwargs)  # raises the TypeError that Python does
+                    _bound(public_signature, fn.__name__, args, kwargs)  # raises the TypeError
                 arrays = [arguments[key] for key in names[:count]]
                 options = {
                     key: _option(key, arguments[key]) if key in arguments else plain[key] for key in names[count:]
@@ -365,7 +362,7 @@ def unary(
 
 def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any], argument: str) -> Callable[[Array], Nest]:
     """``fn(array, **static)`` as a function of one array, which must be of these `kinds`."""
-    ready: dict[Hashable, Op] = cache.table()
+    ready, keep = _ops_of(fn)
 
     def run_on(array: Array) -> Nest:
         dtype = array.aval.dtype if type(array) is ConcreteArray else None
@@ -373,18 +370,24 @@ def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any], argumen
         if op is None or cache.shadow is not None:
             if kinds != ANY:
                 require_kind(name, array, kinds, argument)
-            op = _ready(ready, dtype, fn, static)
+            op = keep(dtype, static)
         return compute(op, (array,))
 
     return run_on
 
 
-def _ready(ready: dict[Hashable, Op], key: Hashable, fn: Callable, static: dict[str, Any]) -> Op:
-    """The Op that runs `fn`. It is stored in `ready` under `key`, the types that need no further check."""
-    op = op_of(fn, static)
-    if key is not None and cache.shadow is None:
-        ready[key] = op
-    return op
+def _ops_of(fn: Callable) -> tuple[dict[Hashable, Op], Callable[[Hashable, dict[str, Any]], Op]]:
+    """A table of the Ops that run `fn`, by the types that need no further check, and what puts one there: called with the key,
+    None where there is none, and the static arguments."""
+    ready: dict[Hashable, Op] = cache.table()
+
+    def keep(key: Hashable, static: dict[str, Any]) -> Op:
+        op = op_of(fn, static)
+        if key is not None and cache.shadow is None:
+            ready[key] = op
+        return op
+
+    return ready, keep
 
 
 def binary(
@@ -393,15 +396,15 @@ def binary(
     """A public function of two tensors of one dtype, which broadcast."""
     _show(name, fn)
 
-    ready: dict[Hashable, Op] = cache.table()
+    ready, keep = _ops_of(fn)
 
     def first(x: TensorLike, y: TensorLike) -> Tensor:
         a, b = agreeing(public.__name__, (x, y), kinds, arguments)
         if kinds != ANY:
             decisive, argument = (a, arguments[0]) if hasattr(a, "dtype") else (b, arguments[1])
             require_kind(public.__name__, decisive, kinds, argument)
-        same = a is x and b is y and {type(a), type(b)} <= _TOLD_BY_TYPE and not tensor.promoting
-        return compute(_ready(ready, (_type_of(a), _type_of(b)) if same else None, fn, {}), (a, b))
+        same = a is x and b is y and {type(a), type(b)} <= _TOLD_BY_TYPE and not settings["promote_dtypes"]
+        return compute(keep((_type_of(a), _type_of(b)) if same else None, {}), (a, b))
 
     public = by_types(ready, first)
     BINARY[public] = ready, first
@@ -446,10 +449,10 @@ def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Ca
         if op is None or cache.shadow is not None:
             require_kind(public.__name__, array, kinds, "input_tensor")
             static = {"axis": axes_of(axis, array.ndim), "keepdims": bool(keepdims)}
-            op = _ready(ready, key, fn, static)
+            op = keep(key, static)
         return compute(op, (array,))
 
-    ready: dict[Hashable, Op] = cache.table()
+    ready, keep = _ops_of(fn)
     return named(public, name, doc + _takes(kinds))
 
 
@@ -525,12 +528,24 @@ def _takes(kinds: str) -> str:
     return "" if kinds == ANY else f"\n\nTakes {', '.join(_KIND_NAMES[kind] for kind in kinds)} tensors."
 
 
+def _bound(signature: inspect.Signature, name: str, args: tuple, kwargs: dict[str, Any]) -> inspect.BoundArguments:
+    """``signature.bind``, but of a name that is wrong and one that is missing the wrong one is told, as Python does."""
+    if unknown := [key for key in kwargs if key not in signature.parameters]:
+        raise TypeError(f"{name}() got an unexpected keyword argument {unknown[0]!r}")
+    return signature.bind(*args, **kwargs)
+
+
 def with_arguments(public: Callable[..., Tensor], arguments: dict[str, str]) -> Callable[..., Tensor]:
-    """`public`, a Python function, with other names for its arguments."""
+    """`public` with other names for its arguments."""
+    own = inspect.signature(public)
+    others = own.replace(parameters=[p.replace(name=arguments.get(p.name, p.name)) for p in own.parameters.values()])
+    required = sum(p.default is p.empty for p in own.parameters.values())
 
-    def named(name: str) -> str:
-        return arguments.get(name, name)
+    @functools.wraps(public)
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        if kwargs or len(args) != required:
+            args = _bound(others, public.__name__, args, kwargs).args
+        return public(*args)
 
-    public.__code__ = public.__code__.replace(co_varnames=tuple(map(named, public.__code__.co_varnames)))
-    public.__annotations__ = {named(name): kind for name, kind in public.__annotations__.items()}
-    return public
+    call.__signature__ = others  # type: ignore[attr-defined]
+    return call

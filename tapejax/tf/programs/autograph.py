@@ -56,6 +56,14 @@ def _user_function(value: Any) -> types.FunctionType | None:
 _NO_PLAIN_FUNCTION = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
+_known: weakref.WeakKeyDictionary[types.CodeType, dict[str, dict[str, Any]]] = cache.by_object()
+
+
+def _known_of(code: types.CodeType) -> dict[str, Any]:
+    """What is known of a function's code: its ``"facts"``, and the ``"factory"`` of the rewritten one, or why there is none."""
+    return _known.setdefault(code, {}).setdefault(code.co_filename, {})  # code of two files may be equal
+
+
 class _Facts(NamedTuple):
     branches: bool  # whether its control flow may depend on a tensor
     names: frozenset[str]  # and attributes that it reads
@@ -104,10 +112,17 @@ def _branches(node: ast.AST) -> bool:
     return False
 
 
-@cache.memoised(1024)
-def _facts(code: types.CodeType, file: str) -> _Facts | None:  # code of two files may be equal
+def _facts(code: types.CodeType) -> _Facts | None:
+    known = _known_of(code)
+    if "facts" not in known:
+        known["facts"] = _look_into(code)
+    return known["facts"]
+
+
+def _look_into(code: types.CodeType) -> _Facts | None:
     try:
-        lines = linecache.getlines(file)[code.co_firstlineno - 1 :]  # inspect.getsource would search every module first
+        # inspect.getsource would search every module first
+        lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
         tree = ast.parse(textwrap.dedent("".join(inspect.getblock(lines))))
     except (IndexError, SyntaxError):  # no source; part of an expression, as a lambda may be
         return None if code.co_name != "<lambda>" else _Facts(True, frozenset())
@@ -130,7 +145,7 @@ def needed(fn: Callable, args: Arguments, kwargs: Keywords) -> bool:
             continue
         seen.add((id(value), names))
         if (function := _user_function(value)) is not None:
-            facts = _facts(function.__code__, function.__code__.co_filename)
+            facts = _facts(function.__code__)
             if facts is None:
                 continue
             if facts.branches:
@@ -163,7 +178,6 @@ def _parts(value: Any, names: frozenset[str]) -> list:
 # ---- Converting -------------------------------------------------------------------------------------------------------
 
 _lock = threading.RLock()
-_factories: weakref.WeakKeyDictionary[types.CodeType, dict[str, Any]] = cache.by_object()
 
 
 def call(
@@ -204,15 +218,14 @@ def converted(f: Callable) -> Callable:
     function = _user_function(f)
     if function is None or hasattr(function, _ARTIFACT):
         return f
-    factories = _factories.setdefault(function.__code__, {})
-    file = function.__code__.co_filename
-    if file not in factories:
+    known = _known_of(function.__code__)
+    if "factory" not in known:
         with _lock:
             try:
-                factories[file] = _transpiler().factory(function)
+                known["factory"] = _transpiler().factory(function)
             except Exception as error:  # if rewriting fails in any way, the function may still run unchanged
-                factories[file] = f"AutoGraph could not convert {function.__name__!r}: {error}"
-    factory = factories[file]
+                known["factory"] = f"AutoGraph could not convert {function.__name__!r}: {error}"
+    factory = known["factory"]
     if isinstance(factory, str):
         return f
     defaults = function.__defaults__, function.__kwdefaults__
@@ -232,7 +245,6 @@ def _artifact(function: Callable) -> Callable:
     return function
 
 
-@cache.memoised(1)
 def _transpiler() -> Any:
     """malt's transpiler with this package's operators. It is imported when the first function is rewritten."""
     from malt.converters import (
@@ -329,7 +341,7 @@ def why_not(error: BaseException) -> str:
     if not users or "ag__" in users[-1].co_freevars:  # it is converted: `bool(x)`, `any([x])` are still Python's
         return ""
     code = users[-1]
-    reason = _factories.get(code, {}).get(code.co_filename)
+    reason = _known_of(code).get("factory")
     if isinstance(reason, str):
         return reason
     if not linecache.getlines(code.co_filename):

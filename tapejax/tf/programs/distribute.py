@@ -14,7 +14,6 @@ import functools
 import itertools
 import json
 import os
-import threading
 import types
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -189,36 +188,36 @@ class ReplicaContext:
     @property
     def replica_id_in_sync_group(self) -> Tensor | int:
         """The replica's number: a tensor where there are several."""
-        return Tensor(replicas.number()) if replicas.here.running else 0
+        return Tensor(replicas.number()) if reading.context.running else 0
 
     def all_reduce(self, reduce_op: ReduceOp | str, value: Nest, options: Ignored = None) -> Nest:
         """The sum or mean of all replicas' values, in each of them. Gradients pass."""
         collective = {ReduceOp.SUM: _total, ReduceOp.MEAN: _mean}[_reduce_op(reduce_op)]
-        if not replicas.here.running:
+        if not reading.context.running:
             return value
-        return nest.map_structure(lambda x: op(collective, convert_to_tensor(x), group=replicas.here.group), value)
+        return nest.map_structure(lambda x: op(collective, convert_to_tensor(x), group=reading.context.group), value)
 
     def all_gather(self, value: Nest, axis: int, options: Ignored = None) -> Nest:
         """All replicas' values, concatenated along `axis`, in each of them. Gradients pass."""
-        if not replicas.here.running:
+        if not reading.context.running:
             return value
         return nest.map_structure(
-            lambda x: op(_gathered, convert_to_tensor(x), axis=axis, group=replicas.here.group), value
+            lambda x: op(_gathered, convert_to_tensor(x), axis=axis, group=reading.context.group), value
         )
 
     def merge_call(self, merge_fn: Callable, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """``merge_fn(strategy, *args, **kwargs)``, called once, with the values of all replicas."""
-        if not replicas.here.running:
+        if not reading.context.running:
             return merge_fn(self.strategy, *args, **(kwargs or {}))
 
         def all_of(x: Any) -> Any:
-            return PerReplica(op(_stack, x, group=replicas.here.group)) if is_tensor(x) else x
+            return PerReplica(op(_stack, x, group=reading.context.group)) if is_tensor(x) else x
 
         def own(x: Any) -> Any:
             return x._stacked[self.replica_id_in_sync_group] if isinstance(x, PerReplica) else x
 
         args, kwargs = nest.map_structure(all_of, (list(args), dict(kwargs or {})))
-        with replicas.setting(running=False):
+        with reading.context.setting(running=False):
             merged = merge_fn(self.strategy, *args, **kwargs)
         return nest.map_structure(own, merged)
 
@@ -379,14 +378,9 @@ class Strategy:
         with self._entered(crossing=True):
             yield self
 
-    @contextlib.contextmanager
-    def _entered(self, crossing: bool) -> Iterator[None]:
-        _here.entered.append((self, crossing))
-        try:
-            with replicas.setting(mesh=self._mesh):
-                yield
-        finally:
-            _here.entered.pop()
+    def _entered(self, crossing: bool, **fields: Any) -> contextlib.AbstractContextManager[None]:
+        within = (*reading.context.strategies, (self, crossing))
+        return reading.context.setting(strategies=within, mesh=self._mesh, **fields)
 
     def run(
         self, fn: Callable, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, options: Ignored = None
@@ -402,7 +396,7 @@ class Strategy:
         if self._mesh is None:
             with self._entered(crossing=False):
                 return fn(*args, **kwargs)
-        if reading.capturing.capture is None:
+        if reading.context.capture is None:
             return self._compiled(_Defined(fn))(*args, **kwargs)
         values: list[PerReplica] = []
         structures: list[Nest] = []
@@ -419,7 +413,7 @@ class Strategy:
 
         def replica(group: int | None, row: Array, parts: Sequence[Array]) -> list[Array]:
             args, kwargs = nest.map_structure(lambda x: Tensor(parts[x.number]) if isinstance(x, _Hole) else x, outline)
-            with self._entered(crossing=False), replicas.setting(running=True, group=group), each_row(row):
+            with self._entered(crossing=False, running=True, group=group), each_row(row):
                 result = active.continuing(active.active_recordings(), fn, *args, **kwargs)
             results: list[Array] = []
 
@@ -634,8 +628,8 @@ class OneDeviceStrategy(Strategy):
         self._names = (device,)
 
     @contextlib.contextmanager
-    def _entered(self, crossing: bool) -> Iterator[None]:
-        with config.device(self._names[0]), super()._entered(crossing):
+    def _entered(self, crossing: bool, **fields: Any) -> Iterator[None]:
+        with config.device(self._names[0]), super()._entered(crossing, **fields):
             yield
 
 
@@ -724,18 +718,12 @@ def _reduce_op(reduce_op: ReduceOp | str) -> ReduceOp:
     return reduce_op if isinstance(reduce_op, ReduceOp) else ReduceOp(str(reduce_op).upper())
 
 
-class _Here(threading.local):
-    def __init__(self) -> None:
-        self.entered: list[tuple[Strategy, bool]] = []  # and whether the program is outside of its replicas
-
-
-_here = _Here()
 _default = Strategy()
 
 
 def get_strategy() -> Strategy:
     """The strategy whose scope the program is in, or one that does nothing."""
-    return _here.entered[-1][0] if _here.entered else _default
+    return reading.context.strategies[-1][0] if reading.context.strategies else _default
 
 
 def has_strategy() -> bool:
@@ -745,7 +733,7 @@ def has_strategy() -> bool:
 
 def in_cross_replica_context() -> bool:
     """Whether the program is in a strategy's scope, and in no function that it runs."""
-    return bool(_here.entered) and _here.entered[-1][1]
+    return bool(reading.context.strategies) and reading.context.strategies[-1][1]
 
 
 def get_replica_context() -> ReplicaContext | None:

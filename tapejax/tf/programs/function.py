@@ -25,12 +25,13 @@ from ...jaxprs.fence import trace_context
 from ...places import serves
 from ...tape import active
 from ..ops.table import accepting
-from ..values import nest, reading, replicas
+from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
 from ..values.missing import no_attribute
 from ..values.names import name_scope
 from ..values.reading import inside_function
+from ..values.settings import settings
 from ..values.staging import JointOp, Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, is_array_like
@@ -57,7 +58,6 @@ from .signatures import (
 __all__ = ["ConcreteFunction", "Function", "TensorSpec", "function", "init_scope", "inside_function"]
 
 _LOGGER = logging.getLogger("tapejax")
-_eagerly = False
 
 
 def run_functions_eagerly(run_eagerly: object) -> None:
@@ -73,13 +73,12 @@ def run_functions_eagerly(run_eagerly: object) -> None:
     value 1.0
     >>> tf.config.run_functions_eagerly(False)
     """
-    global _eagerly
-    _eagerly = bool(run_eagerly)
+    settings["run_functions_eagerly"] = bool(run_eagerly)
 
 
 def functions_run_eagerly() -> bool:
     """Whether `run_functions_eagerly` is in force."""
-    return _eagerly
+    return settings["run_functions_eagerly"]
 
 
 @accepting(
@@ -169,9 +168,9 @@ class Function:
         return methods.setdefault(key, (reference, bound))[1]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
-        if _eagerly:
+        if settings["run_functions_eagerly"]:
             return self.python_function(*args, **kwargs)
-        if replicas.here.running:  # a part of the replica's program: what it assigns may differ between replicas
+        if reading.context.running:  # a part of the replica's program: what it assigns may differ between replicas
             return self._run(args, kwargs)
         return self._call(*self._binding.bind(args, kwargs))
 
@@ -264,10 +263,10 @@ class Function:
         inputs: Sequence[jax.ShapeDtypeStruct],
     ) -> Program:
         concrete = [x if is_array_like(x) else _zeros(x) for x in arrays]
-        before = reading.capturing.variables_made
+        before = reading.context.variables_made
         program = Program(self, args, kwargs, inputs, concrete)
         self._traces += 1
-        if reading.capturing.variables_made == before:
+        if reading.context.variables_made == before:
             return program
         # Variables were made, perhaps in an `init_scope`, as Keras makes them: where they are there the program may be another.
         if program.staged.created and self._programs:
@@ -418,7 +417,7 @@ class Program:
         if self.staged.incomplete:
             if derivative_possible():
                 self.complete()
-            elif (capture := reading.capturing.capture) is not None:
+            elif (capture := reading.context.capture) is not None:
                 capture.mark_incomplete()
         return self.pack(iter(self.staged.run(arrays)))
 

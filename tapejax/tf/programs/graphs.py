@@ -23,13 +23,8 @@ class TapeNeeded(BaseException):
 
 def run(recorded: bool, body: Callable[[], Nest]) -> Nest:
     """``body()``, the body of a function that is being traced, under a tape if it is `recorded`."""
-    before = reading.capturing.tapes
-    try:
-        with GradientTape(persistent=True) if recorded else contextlib.nullcontext() as tape:
-            reading.capturing.tapes = (*before, tape)
-            return body()
-    finally:
-        reading.capturing.tapes = before
+    with GradientTape(persistent=True) if recorded else contextlib.nullcontext() as tape:
+        return reading.context.setting(tapes=(*reading.context.tapes, tape)).call(body)
 
 
 def gradients(
@@ -75,12 +70,13 @@ def gradients(
 
 def _tape(sources: list[TensorLike], constants: list[TensorLike]) -> GradientTape:
     """A tape that holds what the function computed so far, watched `sources`, and nothing of how `constants` came about."""
-    if not reading.capturing.tapes:
+    if not reading.context.tapes:
         raise RuntimeError("tf.gradients is for a tf.function's graph, and none is being traced: use tf.GradientTape")
-    if None in reading.capturing.tapes:
+    tapes = [tape for tape in reading.context.tapes if tape is not None]
+    if len(tapes) < len(reading.context.tapes):
         raise TapeNeeded
     # The outermost one's has what a function inside it closes over, too. A variable is what the innermost one reads of it.
-    recording, inside = (reading.capturing.tapes[i]._usable().continuation() for i in (0, -1))
+    recording, inside = (tapes[i]._usable().continuation() for i in (0, -1))
     recording.variables = inside.variables
     ends = {id(leaf.array) for leaf in sources_of(constants).leaves}
     recording.entries = [entry for entry in recording.entries if ends.isdisjoint(map(id, entry.outputs))]

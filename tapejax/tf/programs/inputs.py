@@ -29,7 +29,7 @@ def runs(dataset: Any) -> Iterator[tuple[Nest, list[Array]]]:
     """
     if dataset._count == -1:
         reading.require_python("a loop over a dataset without end")
-    holder, capture = Elements(dataset), reading.capturing.capture
+    holder, capture = Elements(dataset), reading.context.capture
     assert capture is not None
     names = map(str, itertools.count())
     for structure in holder.structures:

@@ -35,7 +35,7 @@ from ...jaxprs.types import JaxProgram
 from ...tape.operation import Op
 from ..ops import random
 from ..ops.generator import Generator
-from ..values import nest
+from ..values import keras_fence, nest
 from ..values.dtypes import TensorShape
 from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.staging import Compiled, JointOp, Slot
@@ -320,7 +320,7 @@ def _content(value: Trackable) -> tuple[str, Iterable[tuple]] | None:
     if isinstance(value, Generator):
         return "object", [("state", value.state)]
     if _is_layer(value):  # its `variables` leave out a tf.Variable
-        held = [(name, x) for name, x in vars(value).items() if name == "_layers" or isinstance(x, Variable)]
+        held = [(name, x) for name, x in vars(value).items() if name == keras_fence.LAYERS or isinstance(x, Variable)]
         return "object", [("variables", list(value.variables)), *held, *_methods(value)]
     return None
 

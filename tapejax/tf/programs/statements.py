@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -21,7 +20,7 @@ from ...jaxprs.fence import Tracer
 from ...places import caller, line_of
 from ..ops import array, control_flow, debugging, loops, math
 from ..ops.tensor_array import TensorArray
-from ..values import nest
+from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.errors import PythonNeeded
 from ..values.staging import Threaded, row_of
@@ -93,21 +92,11 @@ def _condition(x: Test, statement: str) -> Any:
 # ---- Expressions ------------------------------------------------------------------------------------------------------
 
 
-class _Negation(threading.local):
-    """The last negation of a traced tensor: in a branch on it, it is known which value the tensor has."""
-
-    result: Array | None = None
-    operand: Array | None = None
-
-
-_negation = _Negation()
-
-
 def not_(a: Test) -> Any:
     if not is_traced(a):
         return not a
     negated = math.logical_not(Tensor(_condition(a, "`not`")))
-    _negation.result, _negation.operand = negated._array, raw(a)
+    reading.context.negation = negated._array, raw(a)
     return negated
 
 
@@ -267,8 +256,8 @@ def if_stmt(
     if not isinstance(chosen, Tracer):
         return body() if chosen else orelse()
     before = get_state()
-    negated = _negation.operand if is_array_like(condition) and _negation.result is raw(condition) else None
-    _negation.result = _negation.operand = None
+    negation, reading.context.negation = reading.context.negation, None
+    negated = negation[1] if negation and is_array_like(condition) and negation[0] is raw(condition) else None
     ends: list[list[Local]] = []
 
     def block(run: Callable, known: bool) -> Callable:
@@ -609,7 +598,7 @@ class FunctionScope:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        _negation.result = _negation.operand = None
+        reading.context.negation = None
 
     def ret(self, value: Local, returned: Local) -> Local:
         """What the function returns. `returned`: whether a return statement was met."""

@@ -32,7 +32,7 @@ import numpy as np
 
 from ...tape import active
 from ..ops.generator import Generator
-from ..values import nest, reading, structures
+from ..values import keras_fence, nest, reading, structures
 from ..values.dtypes import narrowed
 from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError, extra_missing
 from ..values.missing import missing
@@ -140,14 +140,8 @@ def _of_keras(value: Trackable) -> list[tuple[str, Any]] | None:
         return _numbered("variables_", value.variables)
     if not isinstance(value, keras.Layer):
         return None
-    lists = {
-        "trainable_variables_": value._trainable_variables,
-        "non_trainable_variables_": value._non_trainable_variables,
-        "seed_generators_": value._seed_generators,
-        "layers_": value.layers if isinstance(value, keras.Model) else value._layers,
-        "metrics_": value._metrics,
-    }
-    pairs = [pair for name, items in lists.items() for pair in _numbered(name, items)]
+    lists = keras_fence.parts_of(value) | ({"layers": value.layers} if isinstance(value, keras.Model) else {})
+    pairs = [pair for name, items in lists.items() for pair in _numbered(f"{name}_", items)]
     if (optimizer := getattr(value, "optimizer", None)) is not None:
         pairs.append(("optimizer", optimizer))
     pairs += [(name, x) for name, x in vars(value).items() if isinstance(x, (keras.Layer, Module)) and name[0] != "_"]
@@ -374,8 +368,8 @@ class _Restoration:
         for value, number in queue:  # which grows on the way
             node, content = self._nodes[number], None
             if id(value) not in self._known:
-                if getattr(value, "_value", value) is None:  # Keras has not given it its initial value yet, and will
-                    _after("_deferred_initialize", value, self, number)
+                if keras_fence.is_unset(value):
+                    _after(keras_fence.FIRST_VALUE, value, self, number)
                     continue
                 if is_variable(value) and "variable" in node:
                     content = self._fitting(value, node["variable"])
@@ -480,7 +474,7 @@ class _Restoration:
 
 def _give(variable: VariableLike, array: np.ndarray) -> None:
     """Assigns `array` to `variable`, spread over devices as its value was."""
-    capture = reading.capturing.capture
+    capture = reading.context.capture
     while capture is not None:
         if (slot := capture.created.get((id(variable), "_array"))) is not None:
             # It has just been made, in a function that is being traced: this is its initial value.

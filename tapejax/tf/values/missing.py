@@ -7,14 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ...jaxprs.cache import memoised
-
 # A row of the file is a name and, after a colon, what to use instead.
 _ROWS = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
 MISSING: dict[str, str] = dict(row.split(": ", 1) for row in _ROWS)
 
 
-@memoised(4096)
 def hint_for(full: str) -> str | None:
     """What to use instead of a name: by the table, or a function of JAX's that is called the same."""
     exact = MISSING.get(full) or MISSING.get(full.replace("tf.", "tf.compat.v1.", 1))  # a name of version 1

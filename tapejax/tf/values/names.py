@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .reading import capturing
+from ...jaxprs.threads import Setting
+from .reading import context
 
 
 def scoped(name: str) -> str:
     """`name` with the scopes before it that are open in this thread."""
-    return capturing.scope + name
+    return context.scope + name
 
 
 class name_scope:
@@ -30,19 +31,17 @@ class name_scope:
         if not isinstance(name, str):
             raise ValueError(f"name for name_scope must be a string, got {name!r} of type {type(name).__name__}")
         self._name = name
-        self._outer: list[str] = []
+        self._blocks: list[Setting] = []  # that are open: one object may be entered several times
 
     @property
     def name(self) -> str:
         return self._name
 
     def __enter__(self) -> str:
-        self._outer.append(capturing.scope)
-        if self._name.endswith("/"):
-            capturing.scope = self._name
-        else:
-            capturing.scope = f"{capturing.scope}{self._name}/" if self._name else ""
-        return capturing.scope
+        within = f"{context.scope}{self._name}/" if self._name else ""
+        self._blocks.append(context.setting(scope=self._name if self._name.endswith("/") else within))
+        self._blocks[-1].__enter__()
+        return context.scope
 
     def __exit__(self, *exception: Any) -> None:
-        capturing.scope = self._outer.pop()
+        self._blocks.pop().__exit__()

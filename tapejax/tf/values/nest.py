@@ -45,7 +45,6 @@ def _is_nested_type(kind: Any) -> bool:
     return (issubclass(kind, _NESTS) and not issubclass(kind, _LEAVES)) or is_own_kind(kind)
 
 
-@memoised(1024)
 def is_own_kind(kind: Any) -> bool:
     """Whether a class says how its objects are taken apart: one of attrs's, or a dataclass that does it itself."""
     itself = dataclasses.is_dataclass(kind) and hasattr(kind, "__tf_flatten__") and hasattr(kind, "__tf_unflatten__")

@@ -11,16 +11,25 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 
 from ...jaxprs.fence import EvalTrace, Tracer, current_trace, under
+from ...jaxprs.threads import Context
 from ...jaxprs.types import TraceLike
 from ...tape import active
 from ...tape.recording import Recording, next_number
 from .errors import PythonNeeded, VariableInTraceError
 from .types import Array, VariableLike
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh
+
+    from ...tape.gradient_tape import GradientTape
+    from ..ops.random import State
+    from ..programs.distribute import Strategy
+    from .staging import Capture
 
 # Each installs what libraries need that have been imported since it was last called.
 adapters: list[Callable[[], None]] = []
@@ -103,7 +112,7 @@ def detached(array: Array) -> Array:
 
 def require_python(what: str) -> None:
     """Raises PythonNeeded where a `function` is being traced."""
-    if capturing.capture is not None:
+    if context.capture is not None:
         raise PythonNeeded(
             f"{what} runs as Python at each call: a tf.function that calls it cannot be saved or exported, nor called "
             "while JAX traces another function."
@@ -112,16 +121,18 @@ def require_python(what: str) -> None:
 
 def plain(trace: TraceLike) -> bool:
     """Whether under `trace`, the current one, values are known, no tape records and no `function` is traced."""
-    return type(trace) is EvalTrace and capturing.capture is None
+    return type(trace) is EvalTrace and context.capture is None
 
 
 # An object, its attribute that holds an array (or the count of a random state), and what that is.
 Used: TypeAlias = tuple[Any, str, Any]
 
 
-class _Capturing(threading.local):
+class ThreadContext(Context):
+    """What this thread is at: the function that it traces, the strategy that it is in, the state that it draws from."""
+
     # The `staging.Capture` of the `function` that this thread traces: it makes variables inputs of the function's program.
-    capture: Any = None
+    capture: Capture | None = None
     # Whether a `function` runs as Python here. What TensorFlow does otherwise in a graph is then done as there.
     as_python = False
     # The variables read in a program that is traced to be run once, here and now: what they hold may be a constant of it.
@@ -129,27 +140,37 @@ class _Capturing(threading.local):
     # What is read or assigned to inside `using`, by its place: the holder, the attribute and what that held before.
     used: dict[tuple[int, str], Used] | None = None
     # The functions that this thread is tracing, innermost last: the tape of each, or None, for `tf.gradients`.
-    tapes: tuple[Any, ...] = ()
+    tapes: tuple[GradientTape | None, ...] = ()
     # Whether what Keras traces here becomes a program if it assigns to a variable.
     attempt = False
     # What `tf.name_scope` puts before the names of variables.
     scope = ""
     # How many variables this thread has made.
     variables_made = 0
+    # The strategies that it is in, innermost last, each with whether the program is outside of its replicas.
+    strategies: tuple[tuple[Strategy, bool], ...] = ()
+    mesh: Mesh | None = None  # of the innermost one: new variables are placed on its devices
+    running = False  # whether a function of the user's is run as that of each replica
+    group: int | None = None  # the number of the group's first replica; None where there is one group
+    # The state of random numbers that draws are taken from in place of the process's, and the rows that draw each for itself.
+    stream: State | None = None
+    rows: tuple[Array, ...] = ()
+    # The last negation of a traced tensor in a rewritten function, and what it is of: in a branch on it that value is known.
+    negation: tuple[Array, Array] | None = None
 
 
-capturing = _Capturing()
+context = ThreadContext()
 
 
 def next_variable() -> int:
     """The number of a variable that is made here: later ones have larger numbers."""
-    capturing.variables_made += 1
+    context.variables_made += 1
     return next_number()
 
 
 def inside_function() -> bool:
     """Whether a `function` is being traced here, or runs as Python."""
-    return capturing.capture is not None or capturing.as_python
+    return context.capture is not None or context.as_python
 
 
 def in_graph() -> bool:
@@ -159,12 +180,7 @@ def in_graph() -> bool:
 
 def run(as_python: bool, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
     """``fn(*args, **kwargs)`` as the body of a `function` that runs as Python, or as none."""
-    before = capturing.as_python
-    try:
-        capturing.as_python = as_python
-        return fn(*args, **kwargs)
-    finally:
-        capturing.as_python = before
+    return context.setting(as_python=as_python).call(fn, *args, **kwargs)
 
 
 # Variables hold tracers while a function is traced: no other thread may trace, or read and assign what is adopted, meanwhile.
@@ -173,32 +189,31 @@ tracing = threading.RLock()
 
 def held(variable: VariableLike) -> Array:
     """The array that `variable` holds; while a `function` is traced, what stands for it there."""
-    capture = capturing.capture
+    capture = context.capture
     array = variable._array if capture is None else capture.adopt(variable)
     if capture is None and isinstance(array, Tracer) and active.eager():
         with tracing:  # another thread traces a function, and gives its variables their arrays back when it is done
             array = variable._array
-    if capturing.used is not None:
+    if context.used is not None:
         use(variable, "_array", array)
     return array
 
 
 def use(holder: object, attribute: str, value: Any) -> None:
     """Notes, inside `using`, that the attribute of `holder`, which is `value`, is read or about to be assigned to."""
-    if capturing.used is not None:
-        capturing.used.setdefault((id(holder), attribute), (holder, attribute, value))
+    if context.used is not None:
+        context.used.setdefault((id(holder), attribute), (holder, attribute, value))
 
 
 @contextlib.contextmanager
 def using() -> Iterator[dict[tuple[int, str], Used]]:
     """A block that gathers what is read or assigned to in it: variables, and the states of random numbers."""
     gathered: dict[tuple[int, str], Used] = {}
-    around, capturing.used = capturing.used, gathered
     try:
-        yield gathered
+        with context.setting(used=gathered):
+            yield gathered
     finally:
-        capturing.used = around
-        for used in gathered.values() if around is not None else ():
+        for used in gathered.values():
             use(*used)
 
 
@@ -222,11 +237,8 @@ def as_constants() -> Iterator[None]:
         yield
         return
     variables: list[VariableLike] = []
-    try:
-        capturing.constants = variables
+    with context.setting(constants=variables):
         yield
-    finally:
-        capturing.constants = None
     for variable in variables:
         read(variable)  # for the tapes, which do not see into the program
 
@@ -262,13 +274,13 @@ def read(variable: VariableLike) -> Array:
                 _watch_if_read(recording, variable, array, variable.trainable)
     if (
         type(trace) is not EvalTrace
-        and capturing.capture is None  # there what it holds is the program's, a known number that it was given included
+        and context.capture is None  # there what it holds is the program's, a known number that it was given included
         and not isinstance(array, Tracer)
         and isinstance(array, jax.Array)
         and active.stages(trace)
     ):
-        if capturing.constants is not None:
-            capturing.constants.append(variable)
+        if context.constants is not None:
+            context.constants.append(variable)
             return array
         for recording in active.tracing.reads or ():
             _watch_if_read(recording, variable, array, variable.trainable)

@@ -6,62 +6,41 @@ step: where a sum over all replicas is asked for, each group gives its part, by 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import operator
-import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
 from ...jaxprs import contents, lifting
 from ...jaxprs.fence import BatchTracer, Literal, Primitive, Tracer
 from ...jaxprs.types import JaxProgram
+from .reading import context
 from .types import Array
 
 AXIS = "replica"
 
 
-class _Here(threading.local):
-    mesh: Mesh | None = None  # on whose devices new variables are placed
-    running = False  # whether a function of the user's is run as that of each replica
-    group: int | None = None  # the number of the group's first replica; None where there is one group
-
-
-here = _Here()
-
-
-@contextlib.contextmanager
-def setting(**values: Any) -> Iterator[None]:
-    """`here` with other values."""
-    before = {name: getattr(here, name) for name in values}
-    try:
-        vars(here).update(values)
-        yield
-    finally:
-        vars(here).update(before)
-
-
 def count() -> int:
     """How many there are."""
-    return 1 if here.mesh is None else here.mesh.size
+    return 1 if context.mesh is None else context.mesh.size
 
 
 def placed(array: Array) -> Array:
     """A new variable's array: the whole of it on each of the strategy's devices, and in all processes what it is in the first."""
-    if here.mesh is None or isinstance(array, Tracer):
+    if context.mesh is None or isinstance(array, Tracer):
         return array
-    whole = NamedSharding(here.mesh, PartitionSpec())
+    whole = NamedSharding(context.mesh, PartitionSpec())
     if whole.is_fully_addressable:
         return jax.device_put(array, whole)
     own = np.asarray(array)[None]
-    each = NamedSharding(here.mesh, PartitionSpec(AXIS))
+    each = NamedSharding(context.mesh, PartitionSpec(AXIS))
     with jax.ensure_compile_time_eval():
-        rows = jax.make_array_from_callback((here.mesh.size, *array.shape), each, lambda _: own)
+        rows = jax.make_array_from_callback((context.mesh.size, *array.shape), each, lambda _: own)
         return jax.jit(_first_row, out_shardings=whole)(rows)
 
 
@@ -88,22 +67,22 @@ _total_of_groups.defvjp(lambda x: (_total_of_groups(x), None), lambda _, cotange
 
 def number() -> Array:
     """The number of the replica."""
-    return jax.lax.axis_index(AXIS) + (here.group or 0)
+    return jax.lax.axis_index(AXIS) + (context.group or 0)
 
 
 def total(x):
     """The sum over all replicas."""
-    return _common(_total_of_groups(x)) if here.group is not None else jax.lax.psum(x, AXIS)
+    return _common(_total_of_groups(x)) if context.group is not None else jax.lax.psum(x, AXIS)
 
 
 def mean(x):
     """The mean over all replicas."""
-    return total(x) / count() if here.group is not None else jax.lax.pmean(x, AXIS)
+    return total(x) / count() if context.group is not None else jax.lax.pmean(x, AXIS)
 
 
 def stacked(x):
     """The values of all replicas, along a new first axis."""
-    if here.group is None:
+    if context.group is None:
         return jax.lax.all_gather(x, AXIS)
     return total(jnp.zeros((count(), *jnp.shape(x)), x.dtype).at[number()].set(x))
 
@@ -175,7 +154,7 @@ def aggregated(array: Array, aggregation: Any, name: str) -> Array:
     Raises:
       ValueError: the values differ, and the variable has no aggregation.
     """
-    if not here.running:
+    if not context.running:
         return array
     kind = str(getattr(aggregation, "name", aggregation)).upper()
     if kind == "SUM":

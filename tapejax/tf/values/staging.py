@@ -99,7 +99,7 @@ class Slot:
         """The present array, noted by tapes and by a function that is being traced around this one."""
         if isinstance(self.holder, Variable):
             return reading.read(self.holder)
-        capture = reading.capturing.capture
+        capture = reading.context.capture
         array = self.array if capture is None else capture.adopt(self.holder, self.attribute)
         if capture is None and isinstance(array, Tracer) and active.eager():
             with tracing:  # as in `reading.held`
@@ -115,7 +115,7 @@ class Capture:
     """What a function that is being traced reads, assigns and creates. While it is traced, by `trace`, variables hold tracers."""
 
     def __init__(self, differentiable: bool) -> None:
-        self.parent: Capture | None = reading.capturing.capture
+        self.parent: Capture | None = reading.context.capture
         trace = current_trace()
         self.around = trace.outer if isinstance(trace, active.kind) else trace
         self.slots: dict[tuple[int, str], Slot] = {}
@@ -123,7 +123,7 @@ class Capture:
         self._settings: list[list] = []
         # Shared with the captures around this one: what was read in a trace inside since the version began, and the versions.
         self._read_inside: set[tuple[int, str]] = set() if self.parent is None else self.parent._read_inside
-        self._begun = contextlib.ExitStack() if self.parent is None else self.parent._begun
+        self._begun: contextlib.ExitStack = contextlib.ExitStack() if self.parent is None else self.parent._begun
         # Whether the program may be differentiated, and whether it leaves custom gradients out because it may not.
         self.differentiable = differentiable
         self.incomplete = False
@@ -136,15 +136,12 @@ class Capture:
     def _trace_alone(self, body: Callable, *tracers: Array) -> Pytree:
         self._trace = current_trace()
         restore = itertools.starmap(setattr, self._settings)
-        used = reading.capturing.used
         if self._read_inside:
             self._begin_version()
         try:
             # What is used in here are tracers; the program that is made uses its inputs when it runs.
-            reading.capturing.capture, reading.capturing.used = self, None
-            return body(*tracers)
+            return reading.context.setting(capture=self, used=None).call(body, *tracers)
         finally:
-            reading.capturing.capture, reading.capturing.used = self.parent, used
             list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
             for slot in (*self.slots.values(), *self.created.values()):
                 slot.tracer = None  # it would keep the trace alive
@@ -239,7 +236,7 @@ class Capture:
 
 def derivative_possible() -> bool:
     """Whether a program that is traced or called here may be differentiated: by a tape, JAX, or a program around it."""
-    capture, trace = reading.capturing.capture, current_trace()
+    capture, trace = reading.context.capture, current_trace()
     return not reading.plain(trace) if capture is None else capture.differentiable or trace is not capture._trace
 
 
@@ -259,7 +256,7 @@ class init_scope(contextlib.ContextDecorator):
     # No generator: one that an interrupt kept from ending would end at a later time, and bring this state back then.
 
     def __enter__(self) -> None:
-        self._innermost = capture = reading.capturing.capture
+        capture = reading.context.capture
         self._swapped: list[tuple[Slot, Array]] = []
         self._created: list[tuple[Slot, Array]] = []
         around = current_trace()
@@ -272,12 +269,12 @@ class init_scope(contextlib.ContextDecorator):
             capture = capture.parent
         self._around = set_current_trace(around)
         self._around.__enter__()
-        self._as_python = reading.capturing.as_python
-        reading.capturing.capture, reading.capturing.as_python = None, False
+        self._outside = reading.context.setting(capture=None, as_python=False)
+        self._outside.__enter__()
 
     def __exit__(self, *exception: Any) -> None:
         try:
-            reading.capturing.capture, reading.capturing.as_python = self._innermost, self._as_python
+            self._outside.__exit__()
             for slot, initial in self._created:
                 if slot.array is not initial:  # what a variable is given here is what it has from the start
                     slot.before = slot.array
@@ -409,7 +406,7 @@ class Compiled:
     def _store(self, state: Sequence[Array], new: Sequence[Array], arrays: Sequence[Array]) -> bool:
         """As `_exchange`, where tapes or functions that are being traced have to know."""
         slots = [self.slots[i] for i in self.changed]
-        if reading.capturing.capture is not None:
+        if reading.context.capture is not None:
             for slot, array in zip(slots, new, strict=True):
                 _keep(slot, array)
         else:
@@ -525,7 +522,7 @@ class Staged(Compiled):
         initial = _named("initialize", self._lifted(sum(self._counts), len(contents.open_jaxpr(self._closed).outvars)))
         with active.outside():
             values = runner.current.run(initial, (*[slot.read() for slot in self.slots], *self.constants, *arrays))
-        capture = reading.capturing.capture
+        capture = reading.context.capture
         if capture is None:
             for slot, array in zip(self.created, values, strict=True):
                 _require_no_tracer(slot, array)
@@ -558,7 +555,7 @@ class Threaded:
         self._bodies = [body for body, _ in bodies]
         self._staged: list[Staged] = []
         self._slots: dict[tuple[int, str], Slot] = {}
-        if reading.capturing.capture is not None:
+        if reading.context.capture is not None:
             self._staged = [Staged(body, [abstract(x) for x in arrays], "body") for body, arrays in bodies]
         for staged in self._staged:
             if staged.created:
@@ -620,7 +617,7 @@ def row_of(x: Array) -> jax.ShapeDtypeStruct:
 
 
 def _keep(slot: Slot, array: Array) -> None:
-    capture = reading.capturing.capture
+    capture = reading.context.capture
     if capture is not None:
         capture.assign(slot.holder, slot.attribute, array)
     slot.array = array

@@ -29,6 +29,7 @@ from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
 from .names import scoped
+from .settings import settings
 from .shown import unreadable, value_html
 from .types import Array, DTypeLike, Ignored, Index, Nest, Number, ShapeLike, TensorLike
 
@@ -471,7 +472,7 @@ def operands(*args: TensorLike) -> list:
     Traceback (most recent call last):
     tapejax.tf.values.errors.DTypeError: 2.5 does not fit dtype int32 of the tensor beside it: convert one of them, for ...
     """
-    if promoting:
+    if settings["promote_dtypes"]:
         return _promoted(args)
     arrays: list[Array] = [arg._array if type(arg) is Tensor else _array_of(arg) for arg in args]
     dtype = None
@@ -508,15 +509,6 @@ def arrays_of(*args: TensorLike) -> list:
     return [array if hasattr(array, "dtype") else raw(array, dtype) for array in arrays]
 
 
-promoting = False  # whether dtypes are promoted instead
-
-
-def promote_dtypes() -> None:
-    """From here on dtypes are promoted as JAX does: after ``tf.experimental.numpy.experimental_enable_numpy_behavior``."""
-    global promoting
-    promoting = True
-
-
 def _promoted(args: Sequence) -> list:
     """The arguments in the dtype that JAX promotes theirs to."""
     arrays = [arg if type(arg) in _SCALARS else raw(arg) for arg in args]
@@ -530,37 +522,32 @@ def _promoted(args: Sequence) -> list:
 def _fitting(number: Number, dtype: np.dtype) -> Number | np.generic:
     """A Python number that may take `dtype`, itself; an integer beyond an integer dtype wraps around, as in TensorFlow."""
     kind: Any = type(number)  # to mypy a class is not hashable
-    if not _admits(dtype, kind):
+    limits = _limits(dtype, kind)
+    if limits is None:
         better = "complex64" if type(number) is complex else "float32" if type(number) is float else "int32"
         advice = f"convert one of them, for instance tf.cast(x, tf.{better})"
         raise DTypeError(f"{number!r} does not fit dtype {dtype} of the tensor beside it: {advice}")
-    if kind is int:
-        low, high = _limits(dtype)
-        if not low <= number <= high:  # type: ignore[operator]  # an int
-            return _wrapped(number, dtype)  # type: ignore[arg-type]
+    if kind is int and not limits[0] <= number <= limits[1]:  # type: ignore[operator]  # an int
+        return _wrapped(number, dtype, *limits)  # type: ignore[arg-type]
     return number
 
 
-def _wrapped(number: int, dtype: np.dtype) -> float | np.generic:
+def _wrapped(number: int, dtype: np.dtype, low: int, high: int) -> float | np.generic:
     """An integer that JAX would not take beside `dtype`, as something that it takes."""
     if not jnp.issubdtype(dtype, np.integer):
         return float(number)
     if dtype.itemsize == 4 and narrowed(np.dtype("int64")).itemsize == 4:  # int64 was narrowed to int32
         _require_range(np.asarray(number, object), dtype)
-    low, high = _limits(dtype)
     return dtype.type((number - low) % (high - low + 1) + low)
 
 
-@memoised(64)
-def _limits(dtype: np.dtype) -> tuple[int, int]:
-    """The integers that JAX takes as they are beside `dtype`."""
+@memoised(512)
+def _limits(dtype: np.dtype, kind: Hashable) -> tuple[int, int] | None:
+    """The integers that JAX takes as they are beside `dtype`; None where it admits no numbers of the class `kind`."""
+    if not as_dtype(dtype).admits(as_dtype(_SCALARS[kind])):  # type: ignore[index]
+        return None
     limits = np.iinfo(dtype if jnp.issubdtype(dtype, np.integer) else np.int32)
     return int(limits.min), int(limits.max)
-
-
-@memoised(512)
-def _admits(dtype: np.dtype, kind: Hashable) -> bool:
-    return as_dtype(dtype).admits(as_dtype(_SCALARS[kind]))  # type: ignore[index]
 
 
 def _cast(x, dtype):
@@ -945,8 +932,8 @@ class Variable(_Value):
         self._aggregation = aggregation
         self._array = replicas.placed(array)
         self._created = reading.next_variable()
-        if reading.capturing.capture is not None:
-            reading.capturing.capture.create(self)
+        if reading.context.capture is not None:
+            reading.context.capture.create(self)
 
     initializer = None  # a variable has its value from the start
     name = property(lambda self: f"{self._name}:0")
@@ -1021,7 +1008,7 @@ class Variable(_Value):
 
     def _exchange(self, change: Callable[[Array], Array], by: Array | None) -> bool:
         held = reading.held(self)
-        if reading.plain(current_trace()) and reading.capturing.used is None:  # what is below, where nobody has to know
+        if reading.plain(current_trace()) and reading.context.used is None:  # what is below, where nobody has to know
             new = change(held)
             with reading.tracing:
                 unchanged = self._array is held
@@ -1041,8 +1028,8 @@ class Variable(_Value):
         reading.access(self)  # of what it held so far
         if type(array) is ConcreteArray and type(array.sharding) is SingleDeviceSharding:  # a host's array, or zeros
             array = placed(self._array, array)
-        if reading.capturing.capture is not None:
-            reading.capturing.capture.assign(self, "_array", array)
+        if reading.context.capture is not None:
+            reading.context.capture.assign(self, "_array", array)
         elif (isinstance(array, Tracer) or active.staging()) and not isinstance(self._array, Tracer):
             raise VariableInTraceError(
                 f"Variable {self.name!r} was assigned to while JAX traces a function (jax.jit, jax.grad, scan ...): "

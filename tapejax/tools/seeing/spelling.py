@@ -24,13 +24,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...execution.host.primitives import PRIMITIVES
 from ...jaxprs import canonical as canonical_form
 from ...jaxprs import contents, lifting
 from ...jaxprs.cache import Cache
 from ...jaxprs.canonical import UncacheableError
 from ...jaxprs.dependence import is_key
-from ...jaxprs.fence import Literal, Tracer, has_public_primitive, trace_context
+from ...jaxprs.fence import Literal, Tracer, is_public, trace_context
 from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, Value
 from ...tape.operation import Op
 from ...tf.ops import table
@@ -400,7 +399,7 @@ def _lax_calls(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
             for lists in (flat, f"[{flat}]"):
                 yield f"jax.lax.{found}({', '.join([lists, *some])})"
                 yield f"jax.lax.{found}({', '.join([lists, *known])})"
-    if has_public_primitive(name) and all(parameters.values()):
+    if is_public(eqn.primitive) and all(parameters.values()):
         items = [*holes, *(f"{k}={v}" for k, v in parameters.items())]
         yield f"jax.extend.core.primitives.{name}_p.bind({', '.join(items)})"
 
@@ -478,7 +477,7 @@ _FOLDED = 16
 def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
     """The value that an equation with one result gives back unchanged, or the number that it computes from numbers.
 
-    Only what the table of primitives has is computed: others may be, or call, Python of the user's.
+    Only JAX's own primitives are computed, without programs in them: others may be, or call, Python of the user's.
     """
     name, out = eqn.primitive.name, eqn.outvars[0].aval
     if name in ("copy", "copy_p") or name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
@@ -492,7 +491,8 @@ def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
                 return other
     if name == "select_n" and (which := _known(ins[0])) is not None and which.ndim == 0:
         return ins[1 + int(which)]
-    if name in PRIMITIVES and ins and out.size <= _FOLDED:
+    own = is_public(eqn.primitive) and not eqn.effects and not contents.among(eqn.params)
+    if own and ins and out.size <= _FOLDED:
         known = [_known(x) for x in ins]
         if all(x is not None for x in known) and not is_key(out):
             with jax.ensure_compile_time_eval():

@@ -77,6 +77,10 @@ def test_keywords_have_tensorflows_names():
     np.testing.assert_allclose(x.numpy(), (np.pi / 4) ** 2, rtol=1e-6)
     with pytest.raises(TypeError, match="unexpected keyword argument 'x'"):
         tf.nn.relu(x=[1.0])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'x'"):
+        tf.nn.leaky_relu(x=[1.0])
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        tf.math.atan2([1.0])
 
 
 # ---- What is accepted, and what comes out --------------------------------------------------------------------
@@ -391,11 +395,11 @@ def test_other_types_after_many_calls():
 
 
 def test_promotion_is_turned_on_after_many_calls():
-    from tapejax.tf.values import tensor
+    from tapejax.tf.values.settings import settings
 
     i = tf.constant([1, 2])
     for promoting in (False, True, False):
-        tensor.promoting = promoting
+        settings["promote_dtypes"] = promoting
         try:
             if promoting:
                 assert (i + 2.5).dtype == tf.float32
@@ -403,7 +407,7 @@ def test_promotion_is_turned_on_after_many_calls():
                 with pytest.raises(TypeError):
                     i + 2.5
         finally:
-            tensor.promoting = False
+            settings["promote_dtypes"] = False
 
 
 def test_arguments_of_other_names():

@@ -532,7 +532,7 @@ def test_numpys_random_numbers(tf):
 def test_numpy_behavior_on_request():
     """Methods, promotion and indexing as NumPy's, from then on; it cannot be taken back in TensorFlow, so it is not asked."""
     tf = import_tapejax()
-    from tapejax.tf.values import tensor
+    from tapejax.tf.values.settings import settings
 
     x, before = tf.constant([[1, 2], [3, 4]]), {kind: dict(vars(kind)) for kind in (tf.Tensor, tf.Variable)}
     with pytest.raises(AttributeError, match="enable_numpy_behavior"):
@@ -559,7 +559,7 @@ def test_numpy_behavior_on_request():
             y = (v.reshape(2, 1) * tf.constant([1, 2])).sum()
         np.testing.assert_array_equal(tape.gradient(y, v), [3, 3])
     finally:
-        tensor.promoting = False
+        settings["promote_dtypes"] = False
         for kind, attributes in before.items():
             for name in vars(kind).keys() - attributes.keys():
                 delattr(kind, name)

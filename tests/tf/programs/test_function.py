@@ -25,7 +25,7 @@ def nothing_is_left_behind():
     trace = fence.current_trace()
     yield
     assert fence.current_trace() is trace
-    assert reading.capturing.capture is None
+    assert reading.context.capture is None
 
 
 # ---- plain JAX code -------------------------------------------------------------------------------------------------

@@ -159,10 +159,10 @@ def test_generated_code_is_that_of_whoever_runs_it(tmp_path):
 
 @pytest.fixture
 def fresh():
-    places.serves.cache_clear()
+    places._whose.cache_clear()
     places._installed_in.cache_clear()
     yield
-    places.serves.cache_clear()
+    places._whose.cache_clear()
     places._installed_in.cache_clear()
 
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from tapejax.jaxprs.fence import Primitive
 from tapejax.tools.seeing.spelling import canonical
 
 
@@ -28,3 +29,15 @@ def test_several_primitives_that_do_the_same_have_one_form():
 def test_what_is_not_read_and_what_is_known_is_no_part_of_it():
     x = jnp.ones(3)
     assert form(lambda x: (jnp.sin(x), x * (2.0 + 1.0))[1], x) == form(lambda x: x * 3.0 * 1.0, x)
+
+
+@pytest.mark.parametrize("name", ["sin", "mine"])
+def test_a_primitive_of_the_users_is_not_run(name):
+    runs = []
+    mine = Primitive(name)
+    mine.def_impl(lambda x: runs.append(x) or x)
+    mine.def_abstract_eval(lambda x: x)
+    program = jax.make_jaxpr(lambda x: x * mine.bind(jnp.float32(2.0)))(jnp.float32(1.0))
+    del runs[:]
+    assert canonical(program) != form(lambda x: x * 2.0, jnp.float32(1.0))
+    assert not runs

@@ -18,6 +18,7 @@ import numpy as np
 from ....jaxprs.types import Value
 from ....tape.gradient_tape import GradientTape
 from ....tape.recording import type_of
+from ....tf.values import keras_fence
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing import layout, recorded, source
@@ -278,9 +279,9 @@ class Module:
         if len({tuple(map(id, each.variables)) for each in mine}) > 1:
             raise Refused(at, "different variables")
         rates = dict.fromkeys(each.rate for each in mine)
-        scheduled = callable(optimizer._learning_rate)
+        scheduled = callable(keras_fence.rate_of(optimizer))
         if scheduled:
-            rate = self._schedule(optimizer._learning_rate, at)
+            rate = self._schedule(keras_fence.rate_of(optimizer), at)
         elif len(rates) > 1:
             raise Refused(at, "rate", rates=", ".join(f"{r:.4g}" for r in rates))
         else:

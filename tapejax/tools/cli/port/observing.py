@@ -22,7 +22,7 @@ from ....tape.active import copied, outside
 from ....tape.gradient_tape import GradientTape
 from ....tape.recording import Recording
 from ....tape.structures import sources_of, targets_of
-from ....tf.values import nest, reading
+from ....tf.values import keras_fence, nest, reading
 from ....tf.values.structures import is_variable, leaf_of
 from ....tf.values.tensor import Tensor, Variable
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
@@ -169,7 +169,7 @@ class Observer:
         if not self._keras and "keras" in sys.modules:
             self._keras = True
             keras = sys.modules["keras"]
-            self.patch(keras.Variable, "_direct_assign", self._assign)
+            self.patch(keras.Variable, keras_fence.ASSIGN, self._assign)
             self.patch(keras.optimizers.Optimizer, "apply", self._apply)
 
     # -- steps
@@ -307,7 +307,7 @@ class Observer:
         if self._step is None or self._quiet or frame is None:
             return original(optimizer, grads, trainable_variables)
         grads = list(grads)
-        variables = list(optimizer._trainable_variables if trainable_variables is None else trainable_variables)
+        variables = list(keras_fence.trained_by(optimizer) if trainable_variables is None else trainable_variables)
         with outside():
             before, rate = [held(v) for v in variables], float(np.asarray(optimizer.learning_rate))
             count = int(np.asarray(optimizer.iterations))
@@ -378,7 +378,7 @@ def held(variable: VariableLike) -> Array:
     """The array in a variable, without a note of it on the tapes."""
     if isinstance(variable, Variable):
         return reading.held(variable)
-    return getattr(variable, "_value", None)
+    return keras_fence.held(variable)
 
 
 def _array_of(value: object) -> Array | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ....tf.values import keras_fence
 from ...seeing.tables import tables
 from .observing import Optimizer
 from .pieces import Refused
@@ -28,9 +29,9 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
     for name, plain in (PLAIN | ({} if kind == "AdamW" else {"weight_decay": None})).items():
         if config.get(name, plain) != plain:
             raise Refused(at, "setting", kind=kind, name=name, value=config[name])
-    if any(getattr(v, "constraint", None) is not None for v in optimizer._trainable_variables):
+    if any(getattr(v, "constraint", None) is not None for v in keras_fence.trained_by(optimizer)):
         raise Refused(at, "constraint")
-    if getattr(optimizer, "_exclude_from_weight_decay", None):
+    if keras_fence.excludes(optimizer):
         raise Refused(at, "excluded")
     config["momentum"] = config.get("momentum") or None
     if kind == "SGD" and config["momentum"]:

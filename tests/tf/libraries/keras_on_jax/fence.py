@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import importlib
 import inspect
 import re
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 import tapejax
-from tapejax.tf.libraries import keras_fence as fence
+from tapejax.tf.values import keras_fence as fence
 
 PACKAGE = Path(tapejax.__file__).parent
 
@@ -37,6 +39,7 @@ def test_what_is_missing_is_named(monkeypatch):
     assert fence.unlike("not_there") == ["not_there"]
 
 
+@functools.cache
 def objects():
     """An object of each class, used as in training."""
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
@@ -76,14 +79,60 @@ def test_nothing_else_imports_it():
     assert asked and asked <= set(fence.MODULES)
 
 
-def test_private_attributes_are_listed():
-    """Every attribute with a leading underscore that the adapters read of an object of Keras's is in the lists."""
-    listed = " ".join([*fence.MODULES.values(), *fence.CLASSES.values()]).split()
-    files = [path for path in (PACKAGE / "tf" / "libraries").glob("keras*.py") if path.name != "keras_fence.py"]
-    of_keras = r"\b(?:kind|layer|model|optimizer|trainer|utils|variable)\.(_[a-z]\w*)"
-    read = {name for path in files for name in re.findall(of_keras, path.read_text(encoding="utf-8"))}
-    assert read - set(listed) - OURS == set()
+SET = {"_created"}  # by the adapters
 
 
-# What tapejax itself sets there, or reads of its own variables and functions.
-OURS = {"_tapejax_unchecked"}
+def private(node):
+    """The private name that a piece of code reads, sets or has as a text; None where it has none, or an object its own."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        name = node.value
+    elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") not in ("self", "cls"):
+        name = node.attr
+    else:
+        return None
+    return name if re.fullmatch(r"_[a-z]\w*", name) else None
+
+
+def made_by(tree):
+    """The names that a module's own classes give to their objects."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            yield getattr(node, "attr", None) or node.id
+
+
+def test_private_attributes_are_read_here_or_listed():
+    """Of what has a private name: the adapters use what is listed, and no other module any of it."""
+    trees = {p: ast.parse(p.read_text(encoding="utf-8")) for p in PACKAGE.rglob("*.py") if p.name != "keras_fence.py"}
+    of_keras = {name for each in objects().values() for name in dir(each)}
+    adapters = {path for path in trees if path.parent.name == "libraries"}
+    ours = {name for path, tree in trees.items() if path not in adapters for name in made_by(tree)}
+    used = {path: set(filter(None, map(private, ast.walk(tree)))) & of_keras for path, tree in trees.items()}
+    listed = {*" ".join(fence.CLASSES.values()).split()}
+    assert listed <= of_keras
+    assert {name: path.name for path in adapters for name in used[path] - listed - SET} == {}
+    assert {name: path.name for path in trees.keys() - adapters for name in used[path] - ours} == {}
+
+
+@pytest.mark.parametrize("name", fence.ON_ARRAYS)
+def test_what_is_set_on_arrays_has_that_name(name):
+    assert name in inspect.getsource(fence.part(fence.ON_ARRAYS[name]))
+
+
+def test_what_an_object_holds_is_found():
+    made = objects()
+    layer, variable, optimizer = made["Layer"], made["Variable"], made["optimizers.Optimizer"]
+    assert fence.held(variable) is not None and fence.held(layer) is None
+    assert not fence.is_unset(variable) and not fence.is_unset(layer)
+    with keras.StatelessScope():
+        assert fence.is_unset(keras.Variable("zeros", shape=(2,)))
+    parts = fence.parts_of(made["Model"])
+    assert [x.path for x in fence.parts_of(layer)["trainable_variables"]] == [x.path for x in layer.trainable_variables]
+    assert layer in parts["layers"] and not fence.parts_of(layer)["layers"]
+    assert fence.trained_by(optimizer) == made["Model"].trainable_variables
+    assert float(fence.rate_of(optimizer)) == pytest.approx(0.01) and not fence.excludes(optimizer)
+    decaying = keras.optimizers.AdamW()
+    decaying.exclude_from_weight_decay(var_names=["bias"])
+    decaying.build(layer.trainable_variables)
+    assert fence.excludes(decaying)

@@ -22,7 +22,7 @@ def nothing_is_left_behind():
     trace = fence.current_trace()
     yield
     assert fence.current_trace() is trace
-    assert reading.capturing.capture is None and reading.capturing.used is None
+    assert reading.context.capture is None and reading.context.used is None
 
 
 def draw(*shape):

@@ -16,7 +16,7 @@ def test_optimizers_of_keras_in_optax():
     script = r"""
 import numpy as np, jax, jax.numpy as jnp, optax
 import tapejax as tf
-from tapejax.tools.cli.port.optimizers import optax_text
+from tapejax.tools.cli.port.optimizers import Refused, optax_text
 k = tf.keras.optimizers
 rng = np.random.default_rng(0)
 for optimizer in (
@@ -37,6 +37,15 @@ for optimizer in (
         params = optax.apply_updates(params, changes)
         for a, b in zip(v, params):
             np.testing.assert_allclose(a.numpy(), b, rtol=2e-4, atol=2e-5, err_msg=text)
+
+for excluded in ({"var_list": v[:1]}, {"var_names": ["bias"]}):
+    optimizer = k.AdamW(0.1, weight_decay=0.1)
+    optimizer.exclude_from_weight_decay(**excluded)
+    optimizer.build([v[0], tf.Variable(1.0, name="bias")])
+    try:
+        raise AssertionError(optax_text(optimizer, "0.1", False, ""))
+    except Refused as refused:
+        assert "optax.adamw" in str(refused), refused
 print("the same")
 """
     env = {"JAX_PLATFORMS": "cpu"} | os.environ

@@ -1,5 +1,8 @@
 """What Keras does not promise: the only file that imports ``keras.src``, and the list of what is read or replaced there.
 
+The adapters in `tf/libraries` replace private methods, and read no private attribute that is not listed here; all else asks
+the functions below.
+
 `tests/tf/libraries/keras_on_jax/fence.py` tests each assumption. Run it first when a new Keras comes out.
 """
 
@@ -56,14 +59,18 @@ MODULES: dict[str, str] = {
 }
 # Of each public class the private attributes that are read, replaced or set, in the class or an object of it.
 CLASSES: dict[str, str] = {
-    "Layer": "_maybe_build _trainable_variables",
+    "Layer": "_layers _maybe_build _metrics _non_trainable_variables _seed_generators _trainable_variables",
     "Model": """
         _aggregate_additional_loss _call_has_training_arg _compute_loss _flatten_layers _get_jax_state _loss_tracker
-        _symbolic_build
+        _metrics _symbolic_build
         """,
-    "Variable": "_direct_assign _initialize_with_initializer _value",
-    "optimizers.Optimizer": "_backend_update_step _filter_empty_gradients _learning_rate _trainable_variables _variables",
+    "Variable": "_deferred_initialize _direct_assign _initialize_with_initializer _value",
+    "optimizers.Optimizer": """
+        _backend_update_step _filter_empty_gradients _learning_rate _trainable_variables _use_weight_decay _variables
+        """,
 }
+# What Keras's functions set on an array, and the module in which they do.
+ON_ARRAYS: dict[str, str] = {"_keras_logits": "legacy.backend", "_keras_mask": "backend.common.masking"}
 # And the parameters of functions that are called or replaced.
 PARAMETERS: dict[str, str] = {
     "utils.audio_dataset_utils.paths_and_labels_to_dataset": """
@@ -116,3 +123,43 @@ def names_of_keras() -> list[types.ModuleType]:
         except ImportError:  # TensorFlow's spelling is not part of Keras's public interface
             pass
     return modules
+
+
+ASSIGN, FIRST_VALUE = "_direct_assign", "_deferred_initialize"  # methods of a variable by which its array changes
+LAYERS = "_layers"  # of a layer, the layers in it
+
+
+def held(variable: Any) -> Any:
+    """The array in a variable, without a note of it on the tapes; None before it has its first value."""
+    return getattr(variable, "_value", None)
+
+
+def is_unset(value: object) -> bool:
+    """Whether `value` is a variable that Keras gives its first value later."""
+    return getattr(value, "_value", value) is None
+
+
+def parts_of(layer: Any) -> dict[str, Any]:
+    """What a layer holds, by kind, each kind in the order of creation."""
+    return {
+        "trainable_variables": layer._trainable_variables,
+        "non_trainable_variables": layer._non_trainable_variables,
+        "seed_generators": layer._seed_generators,
+        "layers": getattr(layer, LAYERS),
+        "metrics": layer._metrics,
+    }
+
+
+def rate_of(optimizer: Any) -> Any:
+    """The learning rate as it was given: a variable, or a schedule."""
+    return optimizer._learning_rate
+
+
+def trained_by(optimizer: Any) -> Any:
+    """The variables that an optimizer was built for."""
+    return optimizer._trainable_variables
+
+
+def excludes(optimizer: Any) -> bool:
+    """Whether any of the variables that an optimizer was built for do not decay."""
+    return not all(map(optimizer._use_weight_decay, optimizer._trainable_variables))
