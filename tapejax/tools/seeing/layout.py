@@ -57,6 +57,15 @@ class _Renaming(ast.NodeTransformer):
         return ast.Lambda(arguments(args), self.visit(node.body))
 
 
+def place_of(node: ast.expr | None) -> tuple[str, tuple[Any, ...]] | None:
+    """The name and the keys in ``root["a"][0]``; None for anything else."""
+    path = list[Any]()
+    while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        path.append(node.slice.value)
+        node = node.value
+    return (node.id, tuple(path[::-1])) if isinstance(node, ast.Name) and path else None
+
+
 def arguments(args: Sequence[ast.arg]) -> ast.arguments:
     return ast.arguments(posonlyargs=[], args=list(args), kwonlyargs=[], kw_defaults=[], defaults=[])
 

@@ -160,9 +160,8 @@ class Names:
 
     def key_in_tree(self, key: Key) -> str | None:
         """The last key of ``params["dense"]["kernel"]``, if that is what is written."""
-        node = self.guesses.get(key, self.meanings.get(key))
-        last = getattr(getattr(node, "slice", None), "value", None)
-        return last if isinstance(last, str) and last.isidentifier() else None
+        _, path = layout.place_of(self.guesses.get(key, self.meanings.get(key))) or ("", ("",))
+        return path[-1] if str(path[-1]).isidentifier() else None
 
     def expressions(self) -> dict[str, ast.expr]:
         """What is written in place of each key."""
@@ -294,12 +293,10 @@ def name_all(function: Function, names: Names, reserved: set[str]) -> None:
 
 def _name(key: Key, names: Names, taken: set[str], current: dict[str, Key], default: str) -> None:
     wish = names.wish(key)
-    if wish is None:
-        name = unused("t0", taken | current.keys(), 1) if default == "t" else unused(default, taken)
-        if default == "t":
-            name = next(f"t{n}" for n in itertools.count() if f"t{n}" not in taken and f"t{n}" not in current)
+    if wish is None and default == "t":
+        name = next(f"t{n}" for n in itertools.count() if f"t{n}" not in taken and f"t{n}" not in current)
     else:
-        name = unused(wish, taken)
+        name = unused(wish or default, taken)
     names.given[key] = name
     current[name] = key
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +18,6 @@ from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
-from ..imports import replaced
 from .observing import Applied, Block, Gradient, Step
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
@@ -190,9 +187,8 @@ def as_function(piece: Piece, trees: dict[str, Nest], names: dict[str, Value], w
     tape._recording = recording
     ends, tree = jax.tree.flatten(piece.targets)
     ends = [Tensor(jnp.asarray(changes.get((-1, i), x))) for i, x in enumerate(ends)]
-    named = types.ModuleType("__main__")  # where a tape looks for names when no code of the user's is running
-    vars(named).update({name: x for name, x in names.items() if name.isidentifier()})
+    named = {name: x for name, x in names.items() if name.isidentifier()}
     first = next(iter(wrapped), "params")
     rest = {name: tree for name, tree in wrapped.items() if name != first} | arguments
-    with replaced(sys.modules, __main__=named):
-        return tape._as_function(jax.tree.unflatten(tree, ends), wrapped.get(first, {}), rest, {}, False, first)
+    target, sources = jax.tree.unflatten(tree, ends), wrapped.get(first, {})
+    return tape._as_function(target, sources, rest, {}, False, first, spaces=[named])

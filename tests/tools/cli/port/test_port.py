@@ -279,6 +279,7 @@ def test_a_schedule_of_the_user_s_own_is_printed_as_a_function(ported):
     assert (
         "def learning_rate(count):\n    step = count" in text
         and "optax.adam)(\n    learning_rate=learning_rate," in text
+        and "\noptimizer = optax." in text
     )
 
 
