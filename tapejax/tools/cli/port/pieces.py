@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,11 +142,17 @@ def piece_of(
         entry = kept[position]
         ins = tuple([number(x, (position, i)) for i, x in enumerate(entry.inputs)])
         numbers |= {id(x): len(numbers) + i for i, x in enumerate(x for x in entry.outputs if labelled(x) is None)}
-        parts.append((entry.op.canonicalised(), ins))
+        parts.append((_key(entry.op), ins))
         kept[position] = entry._replace(inputs=tuple(map(resolved, entry.inputs)))
     key = tuple(parts), tuple([number(x, (-1, i)) for i, x in enumerate(ends)])
     found = list(externals.values())
     return Piece(role, [subject], kept, jax.tree.unflatten(tree, ends), block, key, positions, found, labels)
+
+
+def _key(op: Any) -> Hashable:
+    """What is the same for the same operation: of a user's function with a gradient, an operation for each call, its code."""
+    function: Any = inspect.unwrap(op.fn) if getattr(op, "results", 0) else None
+    return op.canonicalised() if getattr(function, "__closure__", op) else function.__code__
 
 
 def where(step: Step, part: Gradient | Applied) -> str:

@@ -169,7 +169,7 @@ LOOP = "for i in range(5):\n    step(tf.constant(rng.normal(size=2), tf.float32)
         "a gradient that takes numbers": (
             "loss = halved(tf.reduce_sum((w - x) ** 2))",
             "@tf.custom_gradient\ndef halved(x):\n    return x, lambda dy: tf.constant(dy.numpy() / 2)\n\n\n" + LOOP,
-            ["program.py:11: halved (program.py:16), a function with a gradient of its own,", "jax.pure_callback(", "by hand:"],
+            ["program.py:12: halved (program.py:16), a function with a gradient of its own,", "jax.pure_callback(", "by hand:"],
         ),
         "one step": (PLAIN, "step(tf.constant([1.0, 2.0]))", ["program.py:12: no step ran twice", "by hand: let it"]),
         "fails": (PLAIN, LOOP + "\nraise KeyError", ["does not run whole", "tapejax check"]),
@@ -316,6 +316,14 @@ def test_what_the_program_does_besides_is_no_part_of_it(ported):
     assert status == 0 and "pullback" not in text and "jax.grad(" in text
     assert "# In place of the lines 19, 21: params, loss = update(params, x)" in text
     assert "slope(tf" not in text and "def slope(" in text
+
+
+def test_a_gradient_of_the_user_s_own_is_a_custom_vjp(ported):
+    rule = "@tf.custom_gradient\ndef halved(x):\n    return x, lambda dy: dy / 2\n\n\n"
+    status, printed, text = ported(
+        BEGIN.format(block="loss = halved(tf.reduce_sum((w - x) ** 2))", loop=rule + LOOP), compare=True
+    )
+    assert status == 0 and "4 of 4 steps" in printed and "halved.defvjp(halved_fwd, halved_bwd)" in text
 
 
 def test_it_ends_the_program_after_so_many_steps(ported):
