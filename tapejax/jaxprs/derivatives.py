@@ -37,9 +37,10 @@ def push_forward(fn: Function, active_ins: Positions, active_outs: Positions, of
     primals = [inputs[i] for i in of]
     tangents = [tangent_of[i] if i in tangent_of else zeros_of(jax.typeof(inputs[i]).to_tangent_aval()) for i in of]
     if _pulls_only(at, primals):
-        # The pullback of a custom_vjp is all that is known; it is linear, and its transpose is the pushforward.
+        # The pullback of a custom_vjp is all that is known; it is linear, and its transpose is the pushforward. Of one that is
+        # not, it is taken at ones, as by TensorFlow.
         outputs, pull = jax.vjp(at, *primals)
-        return list(jax.vjp(pull, jax.tree.map(jnp.zeros_like, outputs))[1](tuple(tangents))[0])
+        return list(jax.vjp(pull, jax.tree.map(jnp.ones_like, outputs))[1](tuple(tangents))[0])
     return list(jax.jvp(at, primals, tangents)[1])
 
 

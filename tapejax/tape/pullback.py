@@ -56,7 +56,7 @@ class PullbackOp(PythonOp):
         return [back[i] for i in step.active_ins]
 
     def push_forward(self, step: Step, inputs: Values, tangents: dict[int, Any]) -> Sequence[Any]:
-        # The pullback is linear, and its own pullback, taken at any cotangents, is its transpose: the pushforward.
+        # The pullback is linear, and its own pullback is its transpose: the pushforward. Taken at ones, as by TensorFlow.
         cotangents = [apply(jnp.ones_like, x) for x in inputs[: self.results]]
         recording = Recording(watch_accessed=False)
         for x in cotangents:

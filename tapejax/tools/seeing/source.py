@@ -90,7 +90,7 @@ class TapeFunction:
 def _beside(lines: Sequence[str]) -> str:
     """Two columns: what was recorded, and the code that came of it. One below the other where there is no room."""
     row = '<div style="display:flex;flex-wrap:wrap">'
-    cell = "margin:0;padding:0 12px 0 4px;min-width:0;white-space:pre-wrap;overflow-wrap:anywhere;font:inherit"
+    cell = "margin:0;padding:0 12px 0 4px;min-width:0;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;font:inherit"
 
     def shown(left: str, right: str) -> str:
         return (
@@ -148,7 +148,7 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
       *args: what it is called with, once; the code is for arguments of these shapes and dtypes.
 
     Returns:
-      What `GradientTape.as_function` gives: printed it is code, and it can be called.
+      What `GradientTape.as_function` gives. Printed it is code, and it can be called.
 
     >>> import jax, jax.numpy as jnp
     >>> import tapejax

@@ -424,3 +424,25 @@ def test_along_complex_numbers(tf):
         y = z * z
         real = tf.math.real(z * z)
     return acc.jvp([y, real])
+
+
+@parity
+def test_a_custom_gradient_that_is_not_linear_in_a_function(tf):
+    """Its tangent is that of its transpose, taken where all cotangents are one."""
+
+    @tf.custom_gradient
+    def clipped(x):
+        return tf.identity(x), lambda upstream: tf.clip_by_norm(upstream, 0.5)
+
+    @tf.custom_gradient
+    def cubed(x):
+        return tf.identity(x), lambda upstream: upstream * upstream * upstream * x
+
+    x = tf.constant([1.0, 2.0, -3.0])
+    found = []
+    for f in (tf.function(lambda x: clipped(x)), tf.function(lambda x: cubed(x))):
+        for tangent in ([1.0, 1.0, 1.0], [2.0, 0.0, 1.0]):
+            with tf.autodiff.ForwardAccumulator(x, tf.constant(tangent)) as accumulator:
+                y = f(x)
+            found.append(accumulator.jvp(y))
+    return found
