@@ -26,7 +26,7 @@ from ...tape.sweep import sweep
 from ..values import nest, reading
 from ..values.connected import connected
 from ..values.errors import InvalidArgumentError, NoValueError
-from ..values.staging import Staged, abstract
+from ..values.staging import staged_after_creation
 from ..values.structures import in_pytree, is_variable, leaf_of
 from ..values.tensor import Tensor, Variable, raw
 from ..values.types import Array, Nest, TensorLike, VariableLike
@@ -445,10 +445,7 @@ def _recomputed_in_program(name: str, arguments: _Arguments) -> Nest:
         return connected([raw(x) for x in nest.flatten(result)], arrays)
 
     arrays = arguments.arrays()
-    types = [abstract(x) for x in arrays]
-    staged = Staged(body, types, name, arrays, transform=jax.checkpoint)
-    if staged.created:  # variables that are there now
-        staged = Staged(body, types, name, transform=jax.checkpoint)
+    staged = staged_after_creation(body, arrays, name, transform=jax.checkpoint)
     staged.constants = [dispatch.run(_CUT, (x,)) if isinstance(x, jax.Array) else x for x in staged.constants]
     return _like(outlines[-1], staged.run(arrays)[: staged.outputs])
 

@@ -270,6 +270,7 @@ class Writer:
         self.functions: list[list[str]] = []
         self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
         self._known: dict[tuple[CodeType, str], Key] = {}
+        self._endings: dict[str, str] = {}  # by the name of a function what it ends in: of a layer the activation
         self.paths: dict[int, Path] = {}
         self.nested: set[str] = set()  # the trees that have trees in them, or are parameters
         self.called: Mapping[int, str] = {}
@@ -513,10 +514,12 @@ class Writer:
         for key in scopes.names_used(function):
             if key in self.definitions and key not in self.names.given:
                 self.define(self.definitions[key])
-                wish, called = self.names.wishes[key], {self.names.given.get(k) for k in self.definitions}
-                if wish in called and self.definitions[key].head is None:  # a layer with another activation
-                    wish = f"{wish}_{getattr(getattr(self.definitions[key].result, 'func', None), 'attr', 'linear')}"
+                wish, own = self.names.wishes[key], self.definitions[key]
+                ending = getattr(getattr(own.result, "func", None), "attr", "linear")
+                if own.head is None and self._endings.get(wish, ending) != ending:  # a layer with another activation
+                    wish = f"{wish}_{ending}"
                 name = self.names.given[key] = self.new_name(wish)
+                self._endings[name] = ending
                 scopes.name_all(self.definitions[key], self.names, self.reserved)
                 self.functions.append(scopes.lines(self.definitions[key], name, self.names))
 
