@@ -2,6 +2,7 @@
 
 import builtins
 import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 import jax
@@ -54,7 +55,8 @@ from tapejax import autograph as autograph
 def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> tf.Tensor:
     """The inverse of `space_to_batch`: parts of the batch moved into blocks, and the edges cropped."""
 bfloat16: tf.DType
-from tapejax.compat.v1 import bitcast as bitcast
+def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> tf.Tensor:
+    """The same bits as elements of another dtype; narrower ones along a new last axis, wider ones out of the last axis."""
 from tapejax import bitwise as bitwise
 bool: tf.DType
 def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: IntLike | None = None, name: str = 'boolean_mask') -> tf.Tensor:
@@ -156,7 +158,8 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: ShapeLike
            [3, 4]], dtype=int32)>
     """
 from tapejax.tf.ops.initializers import constant_initializer as constant_initializer
-from tapejax.compat.v1 import control_dependencies as control_dependencies
+def control_dependencies(control_inputs: Nest | Callable[[], object]) -> contextlib.AbstractContextManager[None]:
+    """A context that does nothing: operations run in program order."""
 def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None, name: str | None = None) -> tf.Tensor:
     """`value` as a `Tensor`; a `Tensor` is returned as it is. See `raw` for the rules and the errors.
 
@@ -190,8 +193,20 @@ from tapejax import distribute as distribute
 from tapejax.math import divide as divide
 double: tf.DType
 from tapejax import dtypes as dtypes
-from tapejax.compat.v1 import dynamic_partition as dynamic_partition
-from tapejax.compat.v1 import dynamic_stitch as dynamic_stitch
+def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: Any, name: str | None = None) -> list[tf.Tensor]:
+    """The parts of `data` whose number in `partitions` is 0, 1, 2 ...
+
+    Raises:
+      InvalidArgumentError: a number is not in [0, num_partitions).
+      TypeError: under jit, where the sizes are not known.
+    """
+def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], name: str | None = None) -> tf.Tensor:
+    """One tensor of several: ``data[i][j]`` goes to row ``indices[i][j]``; of several for one row the last wins.
+
+    Raises:
+      InvalidArgumentError: the shapes do not fit, or an index is negative.
+      TypeError: under jit, where the number of rows is not known.
+    """
 from tapejax.linalg import eig as eig
 from tapejax.linalg import eigvals as eigvals
 from tapejax.linalg import einsum as einsum
@@ -234,8 +249,10 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: Any = 0, name
     """The parts of `params` at `indices`, whose last axis is an index into the leading axes of `params`."""
 def get_current_name_scope() -> str:
     """The `name_scope` that is open, without its last slash."""
-from tapejax.compat.v1 import get_logger as get_logger
-from tapejax.compat.v1 import get_static_value as get_static_value
+def get_logger() -> logging.Logger:
+    """The logger ``tapejax``."""
+def get_static_value(tensor: TensorLike, partial: builtins.bool = False) -> Any:
+    """The value as NumPy, or None for a tensor that JAX is tracing."""
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f` with the identity as its gradient: cotangents of its results are passed on to its arguments.
 
@@ -249,14 +266,40 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> print(tape.gradient(y, x).numpy())
     2.0
     """
-from tapejax.compat.v1 import gradients as gradients
+def gradients(ys: Nest, xs: Nest, grad_ys: Nest = None, name: str = 'gradients', gate_gradients: Ignored = False, aggregation_method: Ignored = None, stop_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> list[tf.Tensor | None]:
+    """The gradient of the sum of all elements of `ys` with respect to each of `xs`, in a `function`.
+
+    Args:
+      ys: a tensor or a list of tensors.
+      xs: a tensor or variable, or a list of these: whatever `ys` were computed from, constants and other results included.
+      grad_ys: the cotangents to start from, as `ys`; None for ones.
+      stop_gradients: a tensor or a list of tensors that do not depend on `xs` here.
+      unconnected_gradients: what stands for an x that no y depends on: None or zeros.
+
+    Returns:
+      A list with a gradient for each of `xs`, of its shape and dtype, or None.
+
+    Raises:
+      RuntimeError: outside of a `function`, as in TensorFlow: use `GradientTape`.
+      ValueError: there are more or fewer of `grad_ys` than of `ys`.
+
+    >>> import tapejax as tf
+    >>> @tf.function
+    ... def slope_and_curvature(x):
+    ...     (slope,) = tf.gradients(x**3, x)
+    ...     return slope, tf.gradients(slope, x)[0]
+    >>> print(*slope_and_curvature(tf.constant(2.0)))
+    tf.Tensor(12.0, shape=(), dtype=float32) tf.Tensor(12.0, shape=(), dtype=float32)
+    """
 from tapejax.math import greater as greater
 from tapejax.math import greater_equal as greater_equal
-from tapejax.compat.v1 import group as group
+def group(*inputs: object, **kwargs: Any) -> None:
+    """Nothing: what is to run has run. Raises ValueError for a keyword other than `name`."""
 half: tf.DType
 def identity(input: TensorLike, name: str | None = None) -> tf.Tensor:
     """A new tensor with the value of `input`; the gradient passes."""
-from tapejax.compat.v1 import identity_n as identity_n
+def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[tf.Tensor]:
+    """New tensors with the values of a list of tensors."""
 from tapejax import image as image
 from tapejax.tf.values.staging import init_scope as init_scope
 def inside_function() -> builtins.bool:
@@ -266,7 +309,8 @@ int32: tf.DType
 int64: tf.DType
 int8: tf.DType
 from tapejax import io as io
-from tapejax.compat.v1 import is_symbolic_tensor as is_symbolic_tensor
+def is_symbolic_tensor(tensor: object) -> builtins.bool:
+    """Whether it is a tensor whose value is not known, since JAX is tracing it."""
 def is_tensor(x: object) -> builtins.bool:
     """Whether `x` is a `Tensor`, a `Variable` or a ``jax.Array``; NumPy arrays and numbers are not.
 
@@ -314,7 +358,8 @@ from tapejax.tf.values import nest as nest
 newaxis: None
 from tapejax import nn as nn
 from tapejax import NotDifferentiable as no_gradient
-from tapejax.compat.v1 import no_op as no_op
+def no_op(name: str | None = None) -> None:
+    """Nothing."""
 from tapejax.linalg import norm as norm
 from tapejax.math import not_equal as not_equal
 def numpy_function(func: Callable[..., Any], inp: Sequence[TensorLike], Tout: DTypeLike | Sequence[DTypeLike], stateful: builtins.bool = True, name: str | None = None) -> Nest:
@@ -357,7 +402,23 @@ def pad(tensor: TensorLike, paddings: Any, mode: Any = 'CONSTANT', constant_valu
       InvalidArgumentError: `paddings` is not of shape (rank, 2), or negative.
     """
 from tapejax.math import pow as pow
-from tapejax.compat.v1 import print as print
+def print(*inputs: object, **kwargs: Any) -> None:
+    """Prints tensors and other values; in a compiled function, each time that it runs.
+
+    Args:
+      *inputs: tensors, structures of them, and what else there is to say.
+      output_stream: ``sys.stderr`` (the default), ``sys.stdout``, any file, ``"file://PATH"``, or a level of logging by name.
+      summarize: how many elements of an axis are shown at either end, 3 by default; -1 for all.
+      sep, end: as Python's.
+      name: taken for TensorFlow's sake.
+
+    Raises:
+      ValueError: an unknown keyword, or an `output_stream` that is none.
+
+    >>> import sys, tapejax as tf
+    >>> tf.print("x =", tf.range(10), [tf.constant(1.5), "text"], output_stream=sys.stdout)
+    x = [0 1 2 ... 7 8 9] [1.5, 'text']
+    """
 from tapejax import profiler as profiler
 def py_function(func: Callable[..., Any], inp: Sequence[TensorLike], Tout: DTypeLike | Sequence[DTypeLike], name: str | None = None) -> Nest:
     """Runs `func` on the tensors as Python: the tape records what it computes, so it is differentiable.
@@ -412,7 +473,30 @@ from tapejax.math import reduce_mean as reduce_mean
 from tapejax.math import reduce_min as reduce_min
 from tapejax.math import reduce_prod as reduce_prod
 from tapejax.math import reduce_sum as reduce_sum
-from tapejax.compat.v1 import register_tensor_conversion_function as register_tensor_conversion_function
+def register_tensor_conversion_function(base_type: type[Any] | builtins.tuple[type[Any], ...], conversion_func: Callable[..., Any], priority: int = 100) -> None:
+    """Makes objects of a class tensors wherever an operation takes one, beside a tensor in Python's operators, too.
+
+    Args:
+      base_type: the class, or a tuple of classes; subclasses count.
+      conversion_func: called as ``conversion_func(value, dtype=None, name=None, as_ref=False)``. It returns a tensor, which has
+        that dtype if one is given, or NotImplemented, which passes `value` on to the next function. Gradients pass through what
+        it computes.
+      priority: functions with smaller numbers are asked first, of equal ones those that were registered earlier.
+
+    Raises:
+      TypeError: `base_type` is not a class or one of numbers or NumPy arrays, or `conversion_func` cannot be called.
+
+    >>> import tapejax as tf
+    >>> class Positive:
+    ...     def __init__(self, value):
+    ...         self.logarithm = tf.Variable(tf.math.log(value))
+    >>> tf.register_tensor_conversion_function(Positive, lambda x, dtype, name, as_ref: tf.exp(x.logarithm))
+    >>> scale = Positive(2.0)
+    >>> with tf.GradientTape() as tape:
+    ...     y = tf.constant(3.0) * scale
+    >>> print(y.numpy(), tape.gradient(y, scale.logarithm).numpy())
+    6.0 6.0
+    """
 def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
 def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> tf.Tensor:
@@ -559,7 +643,12 @@ def unique(x: TensorLike, out_idx: DTypeLike = 'int32', name: str | None = None)
     """The different elements of a vector in order of appearance, and where among them each element is."""
 def unique_with_counts(x: TensorLike, out_idx: DTypeLike = 'int32', name: str | None = None) -> Any:
     """As `unique`, and how often each occurs."""
-from tapejax.compat.v1 import unravel_index as unravel_index
+def unravel_index(indices: TensorLike, dims: ShapeLike, name: str | None = None) -> tf.Tensor:
+    """Indices into the flattened tensor as indices into each of its axes, a row for each axis.
+
+    Raises:
+      InvalidArgumentError: an index is out of range (seen on the CPU).
+    """
 def unstack(value: TensorLike, num: IntLike | None = None, axis: IntLike = 0, name: str = 'unstack') -> list[tf.Tensor]:
     """The parts along an axis, as a list of tensors without that axis.
 

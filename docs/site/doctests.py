@@ -8,7 +8,7 @@ import griffe
 class Doctests(griffe.Extension):
     def on_object(self, *, obj, **options):
         if obj.docstring:
-            paragraphs = re.sub(" *# doctest: .*", "", obj.docstring.value).split("\n\n")
+            paragraphs = re.sub(" *# doctest: .*|\n *<BLANKLINE>$", "", obj.docstring.value, flags=re.M).split("\n\n")
             obj.docstring.value = "\n\n".join(
                 f"```pycon\n{paragraph}\n```" if paragraph.startswith(">>> ") else paragraph for paragraph in paragraphs
             )

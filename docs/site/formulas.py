@@ -35,6 +35,8 @@ def mathml(formula, display="inline"):
     root = ET.fromstring(converted)
     for element in list(root.iter()):
         _correct(element)
+    for sign in root.iter("msqrt"):  # the sign has a least height: below a low letter it would hang under the line
+        sign.append(ET.Element("mspace", width="0", height="0.75em", depth="0.25em"))
     for row in list(root.iter()):
         if row.tag in ("math", "mrow", "mstyle", "msqrt", "mtd"):
             row[:] = _spaced(_joined(list(row)))

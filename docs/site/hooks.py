@@ -101,7 +101,8 @@ def source_page(path):
     text = (ROOT / path).read_text(encoding="utf-8")
     fence = "`" * 5
     language = {".py": "python", ".ipynb": "json"}.get(Path(path).suffix, "text")
-    return f"---\nsearch:\n  exclude: true\n---\n\n# {posixpath.basename(path)}\n\n`{path}`\n\n{fence}{language}\n{text}{fence}\n"
+    about = "---\nhide: [toc]\nsearch:\n  exclude: true\n---"  # lines of code have the place of the contents
+    return f"{about}\n\n# {posixpath.basename(path)}\n\n`{path}`\n\n{fence}{language}\n{text}{fence}\n"
 
 
 def api_page(title, objects):

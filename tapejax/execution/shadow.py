@@ -7,7 +7,6 @@ way than by the keys in `jaxprs/canonical.py`, which this watches over.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -21,6 +20,7 @@ from ..jaxprs import cache
 from ..jaxprs.cache import Once
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import ClosedJaxpr, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
+from ..jaxprs.threads import Context
 from ..jaxprs.types import Function, JaxProgram, Value, Values
 from ..places import caller, line_of
 from ..tape import runner
@@ -35,7 +35,7 @@ class ShadowError(AssertionError):
     """In shadow mode: what was kept is not what would be made now."""
 
 
-class _Comparing(threading.local):
+class _Comparing(Context):
     now = False
 
 
@@ -142,11 +142,8 @@ def _run(op: Op, *inputs: Any) -> Any:
 
 
 def _call_both(kept: Op, fresh: Op, *inputs: Any) -> Any:
-    before, _comparing.now = _comparing.now, True
-    try:
+    with _comparing.setting(now=True):
         return call_both(kept.name, functools.partial(_run, kept), kept.fn, fresh.fn, inputs)
-    finally:
-        _comparing.now = before
 
 
 def _compare_ahead(name: str, results: Any, run: Callable[[], Any]) -> None:

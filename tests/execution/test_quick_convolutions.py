@@ -55,7 +55,7 @@ CASES = {
     "transposed, 1-D": (convolution(1, apart=(3,), padding=((-1, 4),)), (2, 6, 3), (2, 3, 2), {"_exchanged"}),
     "transposed, dilated": (convolution(1, apart=(2,), rate=(3,)), (2, 6, 3), (2, 3, 2), {"_by_zeros"}),
     "transposed, 3-D": (convolution(3, apart=(2, 1, 2)), (1, 3, 4, 3, 2), (2, 2, 3, 2, 3), {"_by_remainder", "_exchanged"}),
-    "3-D": (convolution(3), (2, 4, 3, 5, 2), (3, 2, 3, 2, 3), {"_by_depth"}),
+    "3-D": (convolution(3), (2, 3, 3, 4, 2), (2, 2, 3, 2, 3), {"_by_depth"}),
     "3-D, strided": (convolution(3, (2, 2, 1), "VALID"), (2, 5, 4, 5, 2), (3, 2, 3, 2, 3), {"_by_depth", "_by_remainder"}),
     "3-D, dilated": (convolution(3, rate=(2, 1, 2)), (2, 5, 3, 5, 2), (3, 2, 3, 2, 3), {"_by_depth"}),
     "what falls between": (convolution(3, apart=(3, 3, 3)), (1, 3, 3, 3, 2), (1, 1, 1, 2, 2), {"_by_remainder"}),

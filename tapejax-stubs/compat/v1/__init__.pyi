@@ -1,136 +1,232 @@
 """Made by .ci/stubs of the live namespace."""
 
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NoReturn
+import jax
 import tapejax as tf
-from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, ShapeLike, Ignored
+from tapejax.tf.values.types import Ignored
 
+from tapejax.debugging import Assert as Assert
 from tapejax.tf.ops.compat import ConfigProto as ConfigProto
+from tapejax.tf.values.dtypes import DType as DType
 from tapejax.tf.ops.compat import GPUOptions as GPUOptions
+from tapejax.autodiff import GradientTape as GradientTape
 from tapejax.tf.ops.indexed_slices import IndexedSlices as IndexedSlices
 from tapejax.tf.ops.compat import InteractiveSession as InteractiveSession
+from tapejax.tf.programs.module import Module as Module
+from tapejax.tf.ops.registry import RegisterGradient as RegisterGradient
 from tapejax.tf.ops.compat import Session as Session
 from tapejax.tf.ops.sparse import SparseTensor as SparseTensor
+from tapejax.tf.values.tensor import Tensor as Tensor
+from tapejax.tf.ops.tensor_array import TensorArray as TensorArray
+from tapejax.tf.values.dtypes import TensorShape as TensorShape
+from tapejax.tf.programs.signatures import TensorSpec as TensorSpec
+from tapejax.tape.gradient_tape import UnconnectedGradients as UnconnectedGradients
+from tapejax.tf.values.tensor import Variable as Variable
 from tapejax.tf.ops.graph import VariableSynchronization as VariableSynchronization
+from tapejax.math import abs as abs
+from tapejax.math import acos as acos
+from tapejax.math import acosh as acosh
+from tapejax.math import add as add
+from tapejax.math import add_n as add_n
+from tapejax.math import argmax as argmax
+from tapejax.math import argmin as argmin
+from tapejax import argsort as argsort
+from tapejax.dtypes import as_dtype as as_dtype
+from tapejax.math import asin as asin
+from tapejax.math import asinh as asinh
 from tapejax.debugging import assert_integer as assert_integer
 from tapejax.debugging import assert_scalar as assert_scalar
 from tapejax.debugging import assert_type as assert_type
-def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> tf.Tensor:
-    """The same bits as elements of another dtype; narrower ones along a new last axis, wider ones out of the last axis."""
-def control_dependencies(control_inputs: Nest | Callable[[], object]) -> contextlib.AbstractContextManager[None]:
-    """A context that does nothing: operations run in program order."""
+from tapejax.math import atan as atan
+from tapejax.math import atan2 as atan2
+from tapejax.math import atanh as atanh
+bfloat16: tf.DType
+from tapejax import bitcast as bitcast
+bool: tf.DType
+from tapejax import broadcast_dynamic_shape as broadcast_dynamic_shape
+from tapejax import broadcast_static_shape as broadcast_static_shape
+from tapejax import broadcast_to as broadcast_to
+from tapejax.dtypes import cast as cast
+from tapejax import clip_by_global_norm as clip_by_global_norm
+from tapejax import clip_by_norm as clip_by_norm
+from tapejax import clip_by_value as clip_by_value
+from tapejax.dtypes import complex as complex
+complex128: tf.DType
+complex64: tf.DType
+from tapejax import concat as concat
+from tapejax import constant as constant
+from tapejax import control_dependencies as control_dependencies
+from tapejax import convert_to_tensor as convert_to_tensor
+from tapejax.math import cos as cos
+from tapejax.math import cosh as cosh
+from tapejax.math import cumsum as cumsum
+from tapejax.tf.ops.custom_gradient import custom_gradient as custom_gradient
 def disable_eager_execution() -> NoReturn:
     """Raises NotImplementedError: there are no graphs and sessions of TensorFlow 1."""
 from tapejax.compat.v1 import disable_eager_execution as disable_v2_behavior
-def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: Any, name: str | None = None) -> list[tf.Tensor]:
-    """The parts of `data` whose number in `partitions` is 0, 1, 2 ...
-
-    Raises:
-      InvalidArgumentError: a number is not in [0, num_partitions).
-      TypeError: under jit, where the sizes are not known.
-    """
-def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], name: str | None = None) -> tf.Tensor:
-    """One tensor of several: ``data[i][j]`` goes to row ``indices[i][j]``; of several for one row the last wins.
-
-    Raises:
-      InvalidArgumentError: the shapes do not fit, or an index is negative.
-      TypeError: under jit, where the number of rows is not known.
-    """
+from tapejax.math import divide as divide
+double: tf.DType
+from tapejax import dynamic_partition as dynamic_partition
+from tapejax import dynamic_stitch as dynamic_stitch
+from tapejax.linalg import einsum as einsum
 def enable_eager_execution(config: Ignored = None, device_policy: Ignored = None, execution_mode: Ignored = None) -> None:
     """Nothing: operations run at once."""
 def enable_resource_variables() -> None:
     """Nothing: TensorFlow 2's behaviour is the only one."""
 from tapejax.compat.v1 import enable_resource_variables as enable_v2_behavior
 from tapejax.compat.v1 import enable_resource_variables as enable_v2_tensorshape
+from tapejax import ensure_shape as ensure_shape
+from tapejax.math import equal as equal
+from tapejax import executing_eagerly as executing_eagerly
+from tapejax.math import exp as exp
+from tapejax import expand_dims as expand_dims
+from tapejax.linalg import eye as eye
+from tapejax import fill as fill
+float16: tf.DType
+float32: tf.DType
+float64: tf.DType
+from tapejax.math import floor as floor
 from tapejax.math import floordiv as floor_div
-def get_logger() -> Any:
-    """The logger ``tapejax``."""
-def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
-    """The value as NumPy, or None for a tensor that JAX is tracing."""
-def gradients(ys: Nest, xs: Nest, grad_ys: Nest = None, name: str = 'gradients', gate_gradients: Ignored = False, aggregation_method: Ignored = None, stop_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> list[tf.Tensor | None]:
-    """The gradient of the sum of all elements of `ys` with respect to each of `xs`, in a `function`.
+def function(func: Callable[..., Any] | None = None, input_signature: Any = None, autograph: object = True, jit_compile: Ignored = None, reduce_retracing: Ignored = False, experimental_implements: Ignored = None, experimental_autograph_options: Ignored = None, experimental_attributes: Ignored = None, experimental_relax_shapes: Ignored = None, experimental_compile: Ignored = None, experimental_follow_type_hints: Ignored = None) -> Any:
+    """Compiles a Python function of tensors: it runs once for each kind of arguments, and from then on as one program.
+
+    A decorator, with or without arguments. Tensors are inputs, by shape and dtype; Python numbers, strings and other objects
+    count by value, a new one traces again. Variables that the function reads or assigns, Keras's too, keep their state as if it
+    were Python; ones that it creates it may create on its first call only.
+
+    Control flow is Python's, while tracing. Where it depends on a tensor's value (``if x > 0:``, ``while``, ``for i in
+    tf.range(n)``, ``break``, ``and`` ...) it is converted if the extra ``tapejax[autograph]`` is installed; without it, use
+    `tf.cond` and `tf.while_loop`.
 
     Args:
-      ys: a tensor or a list of tensors.
-      xs: a tensor or variable, or a list of these: whatever `ys` were computed from, constants and other results included.
-      grad_ys: the cotangents to start from, as `ys`; None for ones.
-      stop_gradients: a tensor or a list of tensors that do not depend on `xs` here.
-      unconnected_gradients: what stands for an x that no y depends on: None or zeros.
+      func: the function, a method or any callable.
+      input_signature: a list of (nested) `TensorSpec` for the first arguments, which are converted and must fit.
+      autograph: whether control flow is converted, in `func` and in what it calls of the user's functions.
+      jit_compile, reduce_retracing, experimental_...: taken for TensorFlow's sake.
 
-    Returns:
-      A list with a gradient for each of `xs`, of its shape and dtype, or None.
-
-    Raises:
-      RuntimeError: outside of a `function`, as in TensorFlow: use `GradientTape`.
-      ValueError: there are more or fewer of `grad_ys` than of `ys`.
+    Raises (when called):
+      TypeError: the arguments do not fit the function or its `input_signature`, one cannot be hashed, or the function returns
+        what is not a tensor.
+      OperatorNotAllowedInGraphError: Python asks for the truth of a tensor that is being traced.
+      ValueError: variables are created on a later call.
 
     >>> import tapejax as tf
+    >>> total = tf.Variable(0.0)
     >>> @tf.function
-    ... def slope_and_curvature(x):
-    ...     (slope,) = tf.gradients(x**3, x)
-    ...     return slope, tf.gradients(slope, x)[0]
-    >>> print(*slope_and_curvature(tf.constant(2.0)))
-    tf.Tensor(12.0, shape=(), dtype=float32) tf.Tensor(12.0, shape=(), dtype=float32)
+    ... def add(x):
+    ...     print("tracing")
+    ...     return total.assign_add(x)
+    >>> print(add(tf.constant(1.0)).numpy(), add(tf.constant(2.0)).numpy())
+    tracing
+    1.0 3.0
+
+    After ``tf.function``; the program is `jax.jit`'s.
     """
-def group(*inputs: object, **kwargs: Any) -> None:
-    """Nothing: what is to run has run. Raises ValueError for a keyword other than `name`."""
-def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[tf.Tensor]:
-    """New tensors with the values of a list of tensors."""
-def is_symbolic_tensor(tensor: object) -> bool:
-    """Whether it is a tensor whose value is not known, since JAX is tracing it."""
+from tapejax import get_logger as get_logger
+from tapejax import get_static_value as get_static_value
+from tapejax import grad_pass_through as grad_pass_through
+from tapejax import gradients as gradients
+from tapejax.math import greater as greater
+from tapejax.math import greater_equal as greater_equal
+from tapejax import group as group
+half: tf.DType
+from tapejax import identity as identity
+from tapejax import identity_n as identity_n
+from tapejax.tf.values.staging import init_scope as init_scope
+int16: tf.DType
+int32: tf.DType
+int64: tf.DType
+int8: tf.DType
+from tapejax import is_symbolic_tensor as is_symbolic_tensor
+from tapejax import is_tensor as is_tensor
+from tapejax.math import less as less
+from tapejax.math import less_equal as less_equal
+from tapejax import linspace as linspace
 from tapejax.compat.v1 import logging as logging
+from tapejax.math import logical_and as logical_and
+from tapejax.math import logical_not as logical_not
+from tapejax.math import logical_or as logical_or
+from tapejax.linalg import matmul as matmul
 from tapejax.linalg import sqrtm as matrix_square_root
+from tapejax.math import maximum as maximum
+from tapejax import meshgrid as meshgrid
+from tapejax.math import minimum as minimum
+from tapejax.math import multiply as multiply
 def name_scope(name: str | None, default_name: str | None = None, values: Ignored = None) -> Any:
     """`tf.name_scope` of `name`, of `default_name` where that is None; where both are, all scopes are left."""
-def no_op(name: str | None = None) -> None:
-    """Nothing."""
-def print(*inputs: object, **kwargs: Any) -> None:
-    """Prints tensors and other values; in a compiled function, each time that it runs.
-
-    Args:
-      *inputs: tensors, structures of them, and what else there is to say.
-      output_stream: ``sys.stderr`` (the default), ``sys.stdout``, any file, ``"file://PATH"``, or a level of logging by name.
-      summarize: how many elements of an axis are shown at either end, 3 by default; -1 for all.
-      sep, end: as Python's.
-      name: taken for TensorFlow's sake.
-
-    Raises:
-      ValueError: an unknown keyword, or an `output_stream` that is none.
-
-    >>> import sys, tapejax as tf
-    >>> tf.print("x =", tf.range(10), [tf.constant(1.5), "text"], output_stream=sys.stdout)
-    x = [0 1 2 ... 7 8 9] [1.5, 'text']
-    """
-def register_tensor_conversion_function(base_type: type[Any] | tuple[type[Any], ...], conversion_func: Callable[..., Any], priority: int = 100) -> None:
-    """Makes objects of a class tensors wherever an operation takes one, beside a tensor in Python's operators, too.
-
-    Args:
-      base_type: the class, or a tuple of classes; subclasses count.
-      conversion_func: called as ``conversion_func(value, dtype=None, name=None, as_ref=False)``. It returns a tensor, which has
-        that dtype if one is given, or NotImplemented, which passes `value` on to the next function. Gradients pass through what
-        it computes.
-      priority: functions with smaller numbers are asked first, of equal ones those that were registered earlier.
-
-    Raises:
-      TypeError: `base_type` is not a class or one of numbers or NumPy arrays, or `conversion_func` cannot be called.
-
-    >>> import tapejax as tf
-    >>> class Positive:
-    ...     def __init__(self, value):
-    ...         self.logarithm = tf.Variable(tf.math.log(value))
-    >>> tf.register_tensor_conversion_function(Positive, lambda x, dtype, name, as_ref: tf.exp(x.logarithm))
-    >>> scale = Positive(2.0)
-    >>> with tf.GradientTape() as tape:
-    ...     y = tf.constant(3.0) * scale
-    >>> print(y.numpy(), tape.gradient(y, scale.logarithm).numpy())
-    6.0 6.0
-    """
+from tapejax.math import negative as negative
+from tapejax import NotDifferentiable as no_gradient
+from tapejax import no_op as no_op
+from tapejax.linalg import norm as norm
+from tapejax.math import not_equal as not_equal
+from tapejax import numpy_function as numpy_function
+from tapejax import one_hot as one_hot
+from tapejax import ones as ones
+from tapejax import ones_like as ones_like
+from tapejax.math import pow as pow
+from tapejax import print as print
+from tapejax import py_function as py_function
+from tapejax import range as range
+from tapejax import rank as rank
+from tapejax import realdiv as realdiv
+from tapejax import recompute_grad as recompute_grad
+from tapejax.math import reduce_all as reduce_all
+from tapejax.math import reduce_any as reduce_any
+from tapejax.math import reduce_logsumexp as reduce_logsumexp
+from tapejax.math import reduce_max as reduce_max
+from tapejax.math import reduce_mean as reduce_mean
+from tapejax.math import reduce_min as reduce_min
+from tapejax.math import reduce_prod as reduce_prod
+from tapejax.math import reduce_sum as reduce_sum
+from tapejax import register_tensor_conversion_function as register_tensor_conversion_function
+from tapejax import repeat as repeat
+from tapejax import reshape as reshape
+from tapejax import reverse as reverse
+from tapejax import roll as roll
+from tapejax.math import round as round
+from tapejax.dtypes import saturate_cast as saturate_cast
+from tapejax import scatter_nd as scatter_nd
+from tapejax import searchsorted as searchsorted
+from tapejax import sequence_mask as sequence_mask
 from tapejax.random import set_seed as set_random_seed
+from tapejax import shape_n as shape_n
+from tapejax.math import sigmoid as sigmoid
+from tapejax.math import sign as sign
+from tapejax.math import sin as sin
+from tapejax.math import sinh as sinh
+from tapejax import slice as slice
+from tapejax import sort as sort
 from tapejax.nn import space_to_batch as space_to_batch_nd
-def unravel_index(indices: TensorLike, dims: ShapeLike, name: str | None = None) -> tf.Tensor:
-    """Indices into the flattened tensor as indices into each of its axes, a row for each axis.
-
-    Raises:
-      InvalidArgumentError: an index is out of range (seen on the CPU).
-    """
+from tapejax import split as split
+from tapejax.math import sqrt as sqrt
+from tapejax.math import square as square
+from tapejax import squeeze as squeeze
+from tapejax import stack as stack
+from tapejax import stop_gradient as stop_gradient
+from tapejax.math import subtract as subtract
+from tapejax import switch_case as switch_case
+from tapejax.math import tan as tan
+from tapejax.math import tanh as tanh
+from tapejax import tensor_scatter_nd_add as tensor_scatter_nd_add
+from tapejax import tensor_scatter_nd_max as tensor_scatter_nd_max
+from tapejax import tensor_scatter_nd_min as tensor_scatter_nd_min
+from tapejax import tensor_scatter_nd_sub as tensor_scatter_nd_sub
+from tapejax import tensor_scatter_nd_update as tensor_scatter_nd_update
+from tapejax.linalg import tensordot as tensordot
+from tapejax import tile as tile
+from tapejax import transpose as transpose
+from tapejax.math import truediv as truediv
+from tapejax import truncatediv as truncatediv
+from tapejax import truncatemod as truncatemod
+uint16: tf.DType
+uint32: tf.DType
+uint64: tf.DType
+uint8: tf.DType
+from tapejax import unique as unique
+from tapejax import unique_with_counts as unique_with_counts
+from tapejax import unravel_index as unravel_index
+from tapejax import unstack as unstack
+from tapejax import vectorized_map as vectorized_map
+from tapejax import zeros as zeros
+from tapejax import zeros_like as zeros_like

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.fence import Tracer
+from ...jaxprs.threads import Context
 from ...tape import active
 from ...tape.recording import next_number
 from ..values.dtypes import as_dtype
@@ -47,7 +48,7 @@ def _package() -> ModuleType:
 # ---- Where summaries go ------------------------------------------------------------------------------------
 
 
-class _State(threading.local):
+class _State(Context):
     writer: Any = None
     step: IntLike | None = None
     condition: bool | TensorLike | Callable[[], TensorLike] | None = None
@@ -218,12 +219,8 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 @contextlib.contextmanager
 def record_if(condition: TensorLike | Callable[[], TensorLike]) -> Iterator[None]:
     """A context in which summaries are written where `condition` holds: a bool, a tensor, or a function that returns one."""
-    before = _state.condition
-    try:
-        _state.condition = condition
+    with _state.setting(condition=condition):
         yield
-    finally:
-        _state.condition = before
 
 
 def should_record_summaries() -> Tensor:

@@ -436,7 +436,7 @@ class Strategy:
         if len(groups) == 1:
             found = [bodies[0](*parts[0])]
         else:
-            found = Threaded(*zip(bodies, parts, strict=True)).together(replicas.in_step, *parts)
+            found = Threaded(*zip(bodies, parts, strict=True), creates=True).together(replicas.in_step, *parts)
         joined = [self._joined(stacks) for stacks in zip(*found, strict=True)]
         return nest.map_structure(lambda x: joined[x.number] if isinstance(x, _Hole) else x, structures[0])
 

@@ -619,7 +619,7 @@ class Checkpoint(Holder):
           options: taken for TensorFlow's sake.
 
         Returns:
-          Where it is: the prefix, a dash and the count of saves. `restore` takes it.
+          The prefix, a dash and the count of saves. `restore` takes it.
 
         Raises:
           RuntimeError: inside a `function`.

@@ -178,6 +178,11 @@ def in_graph() -> bool:
     return active.staging() or inside_function()
 
 
+def executing_eagerly() -> bool:
+    """Whether operations run at once: outside ``jax.jit`` and `function`."""
+    return not in_graph()
+
+
 def run(as_python: bool, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
     """``fn(*args, **kwargs)`` as the body of a `function` that runs as Python, or as none."""
     return context.setting(as_python=as_python).call(fn, *args, **kwargs)

@@ -31,7 +31,12 @@ def count() -> int:
 
 
 def placed(array: Array) -> Array:
-    """A new variable's array: the whole of it on each of the strategy's devices, and in all processes what it is in the first."""
+    """A new variable's array: the whole of it on each of the strategy's devices, and in all processes what it is in the first.
+
+    In replicas it is the first replica's value. No other group is asked: it makes no variable.
+    """
+    if context.running:
+        array = jax.lax.all_gather(array, AXIS)[0] if differs(array) else _common(array)
     if context.mesh is None or isinstance(array, Tracer):
         return array
     whole = NamedSharding(context.mesh, PartitionSpec())

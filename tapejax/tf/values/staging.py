@@ -542,26 +542,39 @@ def _void(created: Iterable[Slot]) -> None:
     list(itertools.starmap(setattr, settings))
 
 
+def staged_after_creation(body: Callable, arrays: Sequence[Array], name: str, **options: Any) -> Staged:
+    """As `Staged`; the variables that `body` makes when it is first run are there before the program is traced."""
+    types = [abstract(x) for x in arrays]
+    staged = Staged(body, types, name, arrays, **options)
+    return Staged(body, types, name, **options) if staged.created else staged
+
+
 class Threaded:
     """The bodies of one control flow operation, and the state that they change, which is carried from one to the next.
 
     Args:
       *bodies: pairs of a function from arrays to a list of arrays, and such arrays or their shapes and dtypes.
+      creates: whether a body may make variables when it is first run. Their initial values are computed of its arrays.
 
     Where no `function` is being traced there is no state, and the bodies run as they are.
     """
 
-    def __init__(self, *bodies: tuple[Callable, Sequence[Array]]):
+    def __init__(self, *bodies: tuple[Callable, Sequence[Array]], creates: bool = False):
         self._bodies = [body for body, _ in bodies]
         self._staged: list[Staged] = []
         self._slots: dict[tuple[int, str], Slot] = {}
         if reading.context.capture is not None:
-            self._staged = [Staged(body, [abstract(x) for x in arrays], "body") for body, arrays in bodies]
+            self._staged = [
+                staged_after_creation(body, arrays, "body")
+                if creates
+                else Staged(body, [abstract(x) for x in arrays], "body")
+                for body, arrays in bodies
+            ]
         for staged in self._staged:
             if staged.created:
                 raise ValueError(
-                    "Variables cannot be created in a branch or loop of a tf.function, nor in replicas with batches of "
-                    "different sizes: create them before"
+                    "Variables cannot be created in a branch or loop of a tf.function, nor at each call of a function that "
+                    "replicas run: create them before"
                 )
             self._slots |= {slot.place: slot for slot in staged.slots}
         self._changed = list(dict.fromkeys(staged.slots[i].place for staged in self._staged for i in staged.changed))

@@ -153,7 +153,8 @@ class Drawing:
         """HTML, since Jupyter puts a text in the place of a picture only there; PNG for what shows no HTML."""
         image = f"data:image/svg+xml;base64,{base64.b64encode(self.svg().encode()).decode()}"
         width, height = (int(inches * 96) for inches in self.figure.get_size_inches())
-        style = f"max-width:100%;min-width:{width * 6 // 10}px;height:auto"  # on a narrow page it is scrolled, and can be read
+        least = min(width * 9 // 10, 800)  # on a narrow page it is scrolled, and its smallest text can be read
+        style = f"max-width:100%;min-width:{least}px;height:auto"
         page = f'{INVERTED}<img class="tapejax" alt="{html.escape(self.alt)}" src="{image}" style="{style}">'
         data = {"text/html": page, "image/png": base64.b64encode(self.png()).decode(), "text/plain": repr(self)}
         return data, {"image/png": {"width": width, "height": height, "alt": self.alt}}

@@ -1,5 +1,7 @@
 """The operations without TensorFlow at hand: names, messages, dtypes, compilation, random numbers."""
 
+import collections
+import importlib
 import inspect
 
 import jax
@@ -10,7 +12,8 @@ import pytest
 import tapejax as tf
 from tapejax.execution import trial
 from tapejax.jaxprs import cache, custom_rules
-from tapejax.tf.namespaces import NAMESPACES
+from tapejax.tf.namespaces import AT_ONCE, LATER, PLACES, at_once
+from tapejax.tf.ops import math
 from tapejax.tf.ops.array import _gather_nd
 from tapejax.tf.ops.table import CACHED_OPTIONS
 from tapejax.tf.values.missing import MISSING
@@ -29,19 +32,21 @@ def compilations():
 # ---- Names --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("namespace", NAMESPACES)
+@pytest.mark.parametrize("namespace", PLACES)
 def test_every_name_has_a_face(namespace):
-    for name, fn in NAMESPACES[namespace].items():
-        if callable(fn) and not isinstance(fn, type):
-            assert fn.__name__ == name or name in ("mod", "swish"), (namespace, name)
+    for name, fn in at_once(namespace).items():
+        if callable(fn) and not isinstance(fn, (type, tf.DType)):
+            there = PLACES[namespace][name][1]
+            assert fn.__name__ in (name, there) or name in ("mod", "swish"), (namespace, name)
             assert fn.__doc__, (namespace, name)
             assert inspect.signature(fn), (namespace, name)
 
 
-@pytest.mark.parametrize("namespace", [name for name in NAMESPACES if name != "tf"])
+@pytest.mark.parametrize("namespace", [name for name in PLACES if name != "tf"])
 def test_a_namespace_is_a_module(namespace):
-    module = getattr(tf, namespace.removeprefix("tf."))
-    assert set(NAMESPACES[namespace]) <= set(dir(module))
+    module = importlib.import_module(namespace.replace("tf", "tapejax", 1))
+    assert set(PLACES[namespace]) <= set(dir(module))
+    assert [name for name in PLACES[namespace] if not hasattr(module, name)] == []
     with pytest.raises(AttributeError, match=f"{namespace}.no_such_name"):
         module.no_such_name  # noqa: B018
 
@@ -64,8 +69,24 @@ def test_a_missing_name_says_what_to_use(path, hint):
 
 
 def test_nothing_is_both_there_and_missing():
-    there = {f"{namespace}.{name}" for namespace, names in NAMESPACES.items() for name in names}
-    assert not there & MISSING.keys()
+    there = {f"{namespace}.{name}" for namespace, names in PLACES.items() for name in names}
+    assert not there & MISSING.keys()  # .ci/stubs takes them out
+
+
+def test_every_row_of_a_table_has_a_name():
+    """A row makes no name by itself: the table of names says where it stands."""
+    named = {there for names in PLACES.values() for module, there in names.values() if module == "ops.math"}
+    assert {*math.UNARY, *math.BINARY, *math.REDUCTIONS} <= named
+
+
+def test_a_name_of_a_namespace_stands_once_in_the_table():
+    rows = [row for module in (AT_ONCE | LATER).values() for row in module.items()]
+    names = [
+        (full, entry.partition("=")[0]) for spaces, text in rows for full in spaces.split() for entry in text.split()
+    ]
+    twice = {each for each, count in collections.Counter(names).items() if count > 1}
+    assert {name for full, name in twice if full != "tf.experimental.numpy"} == set()  # which has all of jnp's, too
+    assert not AT_ONCE.keys() & LATER.keys()
 
 
 def test_keywords_have_tensorflows_names():

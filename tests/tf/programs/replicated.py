@@ -310,6 +310,83 @@ def last_batches_of_fewer_rows():
     return [*found, int(steps.numpy())]
 
 
+def made_in_a_step_of_fewer_rows():
+    """Variables, layers, an optimizer's slots and a metric that are first made where replicas have other rows, or none."""
+    strategy, found, made = mirrored(), [], []
+    with strategy.scope():
+        hidden = tf.keras.layers.Dense(4, "tanh", kernel_initializer="ones")
+        model = tf.keras.Sequential([hidden, tf.keras.layers.Dense(1, kernel_initializer="ones")])
+        optimizer, seen = tf.keras.optimizers.Adam(0.1), tf.keras.metrics.Mean()
+
+    def replica(x, y):
+        if not made:
+            made.append(tf.Variable(tf.random.uniform([3, 1]), aggregation=tf.VariableAggregation.SUM))
+            made.append(tf.Variable(tf.reduce_sum(x), aggregation=tf.VariableAggregation.MEAN))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(model(x) - y)) / 8.0
+        weights = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+        seen.update_state(loss)
+        made[0].assign(tf.reduce_sum(x, 0)[:, None])
+        made[1].assign_add(tf.reduce_sum(x))
+        return loss, made[0].read_value()
+
+    @tf.function
+    def step(x, y):
+        return strategy.run(replica, args=(x, y))
+
+    with strategy.scope():
+        for count in 5, 23:
+            for x, y in batches(strategy, count):
+                loss, total = step(x, y)
+                found += [
+                    numbers(strategy, loss),
+                    numbers(strategy, total),
+                    float(made[1].numpy()),
+                    float(seen.result()),
+                ]
+    return [*found, np.asarray(model.trainable_variables[0]).ravel().tolist()]
+
+
+def tapes_around_run():
+    """One device's derivatives. TensorFlow's tape sees nothing of what replicas run, so there the whole batch is computed."""
+    strategy, found = mirrored(), []
+    with strategy.scope():
+        w = tf.Variable(ONES)
+    whole = sys.argv[1] == "tensorflow"
+
+    def rows_of(x, y):
+        with tf.GradientTape() as tape:
+            rows = tf.tanh(x @ w) * y
+        return rows, tape.gradient(rows, w)
+
+    def both(x, y):
+        if whole:
+            rows, inner = rows_of(strategy.gather(x, axis=0), strategy.gather(y, axis=0))
+            return tf.reduce_mean(rows**2), tf.reduce_sum(inner**3), tf.reduce_sum(rows) ** 2
+        rows, inner = strategy.run(rows_of, args=(x, y))
+        square = strategy.run(all_squared, args=(rows,))
+        mean = tf.reduce_sum(strategy.reduce("MEAN", strategy.run(tf.square, args=(rows,)), axis=0))
+        return mean, tf.reduce_sum(strategy.reduce("SUM", inner, axis=None) ** 3), square
+
+    def all_squared(rows):
+        return tf.distribute.get_replica_context().all_reduce("SUM", tf.reduce_sum(rows)) ** 2
+
+    def step(x, y):
+        with tf.GradientTape(persistent=True) as tape:
+            mean, third, square = both(x, y)
+            square = square if whole else strategy.experimental_local_results(square)[-1]
+        with tf.autodiff.ForwardAccumulator(w, tf.constant([[1.0], [2.0], [3.0]])) as forward:
+            tangent = forward.jvp(both(x, y)[0])
+        return [mean, tangent, *[tape.gradient(target, w) for target in (mean, third, square)]]
+
+    for run in step, tf.function(step):
+        for count in 24, 21, 5:
+            for x, y in [*batches(strategy, count)][-1:]:
+                found.append([np.asarray(value).ravel().tolist() for value in run(x, y)])
+    return found
+
+
 def keras_losses():
     """Keras's objects for losses divide by the number of replicas; those of metrics add up what all replicas saw."""
     strategy, found = mirrored(), []
@@ -383,6 +460,8 @@ PROGRAMS = (
     iterators,
     fit,
     last_batches_of_fewer_rows,
+    made_in_a_step_of_fewer_rows,
+    tapes_around_run,
     keras_losses,
     fit_of_fewer_rows,
     fit_and_evaluate,

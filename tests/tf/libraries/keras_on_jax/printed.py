@@ -49,13 +49,13 @@ def dense(params, inputs):
     return jnp.tanh(inputs @ params["kernel"] + params["bias"])
 
 
-def dense_2(params, inputs):
+def dense_linear(params, inputs):
     return inputs @ params["kernel"] + params["bias"]
 
 
 def inner(params, inputs):
     t0 = dense(params["body"], inputs)
-    return (dense_2(params["right"], t0), dense_2(params["left"], t0))
+    return dense_linear(params["right"], t0), dense_linear(params["left"], t0)
 
 
 def f(params):
@@ -113,6 +113,7 @@ def test_a_model_has_the_name_that_the_program_has_for_it_and_no_constants_as_pa
         'def forecaster(params, c):\n    return dense(params["last"], rnn(params["cell"]["lstm_cell"], c))'
         in function.code
     )
+    assert "def step(kernel, recurrent_kernel, bias, carry, x):\n" in function.code
     assert "(jnp.zeros((5, 4), jnp.float32), jnp.zeros((5, 4), jnp.float32))" in function.code
     space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
     exec(compile(function.code, "<printed>", "exec"), space)
