@@ -197,12 +197,12 @@ def _compile(steps: Any, backward: Any, given: Values, constants: Values, avals:
     """The program of operations whose outputs are of the types `avals`; `backward`: the gradient's program and its values."""
 
     def ahead(*inputs: Any) -> tuple[list[Any], list[Any]]:
-        found, returned = [*inputs, *constants], []
+        values, returned = [*inputs, *constants], []
         for op, ins in steps:
             # the barrier takes any pytree, though JAX has no types for it
-            returned.append(jax.lax.optimization_barrier(runner.current.run(op, [found[i] for i in ins])))  # type: ignore[no-untyped-call]
-            found += jax.tree.leaves(returned[-1])
-        back = backward and derivative_op("gradient", sweep, backward[0]).fn(*[found[i] for i in backward[1]])
+            returned.append(jax.lax.optimization_barrier(runner.current.run(op, [values[i] for i in ins])))  # type: ignore[no-untyped-call]
+            values += jax.tree.leaves(returned[-1])
+        back = backward and derivative_op("gradient", sweep, backward[0]).fn(*[values[i] for i in backward[1]])
         return returned, back or []
 
     compiled = jax.jit(ahead, compiler_options=_OPTIONS)
@@ -255,10 +255,10 @@ def run_sweeps(op: SweepsOp, inputs: Values) -> list[Any]:
         session.plan.debt = max(0, session.plan.debt - 2)  # one was for having begun
         if session.back:
             back = iter(session.back)
-            found = [None if slot is None else next(back) for slot in op.program.sources]
+            gradients = [None if slot is None else next(back) for slot in op.program.sources]
             if cache.shadow is not None:
-                cache.shadow.ahead("gradient", found, lambda: schedule.run_sweeps(op, *inputs))
-            return found
+                cache.shadow.ahead("gradient", gradients, lambda: schedule.run_sweeps(op, *inputs))
+            return gradients
     elif query is not None and op.take is sweep and early is not None and type(current_trace()) is EvalTrace:
         _learn(query, op.program)
     return schedule.run_sweeps(op, *inputs)
