@@ -469,6 +469,7 @@ class Writer:
         for key, _, _ in parameters:
             self.names.guesses.pop(key, None)
         handed |= {key: self.argument(x, active, scope) for key, x, active in parameters}
+        self.names.likes |= {key: handed[key] for key, *_ in parameters}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
         function = Function([*handed], statements, result, _name_in(lines[-1].calls[depth - 1], code), head=head)
         if not user:
@@ -593,15 +594,16 @@ class Writer:
                 own = parameter_of.get(called, called or name)
                 wish = name if name in arguments else None if serves(code.co_filename) else own
             wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
-        left = iter([name for name in arguments if name not in wishes.values()])
+        left = [name for name in arguments if name not in wishes.values()]
         given = self._in_order(given, wishes)
-        for key, x, active in given:
-            if wishes[key] is None and (active or not self._is_made_in(x, lines[-1], depth)):
-                wishes[key] = next(left, None)
-            self.names.wishes[key] = wishes[key] or ("x" if active else "c")
-        self._note(caller.call, ((id(x), handed.get(self.names.wishes[key])) for key, x, _ in given))
+        free = [(key, x, active) for key, x, active in given if wishes[key] is None]
+        unnamed = [key for key, x, active in free if active or not self._is_made_in(x, lines[-1], depth)]
+        if len(unnamed) == 1 or not serves(code.co_filename):  # a library may convert its arguments in any order
+            wishes |= zip(unnamed, left, strict=False)
+        self.names.wishes |= {key: name for key, _, active in given if (name := wishes[key] or ("" if active else "c"))}
+        self._note(caller.call, ((id(x), handed.get(wishes[key] or "")) for key, x, _ in given))
         order = {name: i for i, name in enumerate(arguments)}
-        return sorted(given, key=lambda each: order.get(self.names.wishes[each[0]], len(order)))
+        return sorted(given, key=lambda each: order.get(wishes[each[0]] or "", len(order)))
 
 
 class _Shapes(ast.NodeTransformer):
