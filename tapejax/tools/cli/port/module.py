@@ -406,7 +406,7 @@ class Module:
         for i, kind in enumerate(self.steps.kinds):
             shown = [f"{n}~{_type_text(values[0])}" for n, values in kind.arguments.items()]
             lines += [f"update{f'_{i}' if i else ''}: {', '.join(shown)}"] if shown else []
-        wrapped = [row for line in lines for row in textwrap.wrap(line, 110, subsequent_indent="    ")]
+        wrapped = [row for line in lines for row in textwrap.wrap(line, 118, subsequent_indent="    ")]
         return "\n".join(wrapped).replace("~", " ") + "\n"
 
     def _where(self) -> str:
