@@ -43,6 +43,7 @@ def pytest_addoption(parser):
     )
     parser.addoption("--optimized", action="store_true", help="compile as for users, which takes twice the time")
     parser.addoption("--plain-runner", action="store_true", help="run by `jax.jit` alone, without `tapejax.execution`")
+    parser.addoption("--speculate", action="store_true", help="have each block that came twice run ahead")
     parser.addoption("--compiled", action="store_true", help="compile every operation at its first run")
     parser.addoption(
         "--cheap",
@@ -73,6 +74,8 @@ def pytest_configure(config):
         share_programs(config)
     if config.getoption("compiled"):
         os.environ["TAPEJAX_COMPILE"] = "always"
+    if config.getoption("speculate"):
+        os.environ["TAPEJAX_SPECULATE"] = "always"
     import_tensorboard()
     jax.monitoring.register_event_duration_secs_listener(count_programs)
     if config.getoption("shadow"):

@@ -85,3 +85,12 @@ def test_the_font_comes_with_the_site():
     sheet = (ROOT / "docs" / "site" / "extra.css").read_text(encoding="utf-8")
     assert f'src: url("{formulas.FONT.name}")' in sheet and formulas.FONT.stat().st_size > 100_000
     assert not re.search(r"https?:", sheet)
+
+
+def test_the_sign_of_a_root_does_not_hang_below_it():
+    for latex in (r"\sqrt n", r"\sqrt{x^2 + 1}", r"\sqrt{\log x}"):
+        (root,) = elements(latex, "msqrt")
+        assert root[-1].tag == "mspace" and (root[-1].get("height"), root[-1].get("depth")) == ("0.75em", "0.25em"), (
+            latex
+        )
+        assert root[-1].get("width") == "0" and len(root) >= 2

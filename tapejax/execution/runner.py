@@ -16,17 +16,22 @@ from ..tape.jacobian import BatchOp
 from ..tape.operation import JittedOp, Op, OperationsOp, PythonOp
 from ..tape.primitives import TracedCall
 from ..tape.recording import Kept, Recording
-from . import recognition, trial
+from . import recognition, speculation, trial
 from .batches import batch
 from .residuals import is_large, keeping, linearized
-from .schedule import run_sweeps
 
 
 class Fast(runner.Runner):
     """Operations are on trial before they are compiled; sweeps are compiled as one where that pays."""
 
     def run(self, op: Op, inputs: Values) -> Any:
-        ready = op.prepared.get(self) or self._prepare(op)
+        if speculation.begun and (known := speculation.follow(op, inputs)) is not None:
+            return known
+        ready = op.prepared.get(self)
+        if ready is None:
+            if (way := _WAYS.get(type(op))) is not None:
+                return way(op, inputs)
+            ready = self._prepare(op)
         for x in inputs:
             if type(x) is not ConcreteArray:
                 break
@@ -39,9 +44,6 @@ class Fast(runner.Runner):
         return ready(*inputs)
 
     def _prepare(self, op: Op) -> Function:
-        way = _WAYS.get(type(op))
-        if way is not None:
-            return functools.partial(way, op)
         ready = op.call or trial.Trial(op.fn, functools.partial(self._decided, weakref.ref(op)))
         op.prepared[self] = ready
         return ready
@@ -51,7 +53,7 @@ class Fast(runner.Runner):
             alive.prepared[self] = compiled
 
 
-def _by_operations(op: OperationsOp, *inputs: Any) -> Any:
+def _by_operations(op: OperationsOp, inputs: Values) -> Any:
     trace = current_trace()
     if type(trace) is EvalTrace and trial.possible():
         # on no recording, so that operations are run as on a tape, and not compiled by JAX
@@ -62,8 +64,8 @@ def _by_operations(op: OperationsOp, *inputs: Any) -> Any:
 # how an operation of a kind runs, if not as any other
 _WAYS: dict[type[Op], Callable[..., Any]] = {
     OperationsOp: _by_operations,
-    SweepsOp: run_sweeps,
-    BatchOp: batch,
+    SweepsOp: speculation.run_sweeps,
+    BatchOp: lambda op, inputs: batch(op, *inputs),
 }
 
 

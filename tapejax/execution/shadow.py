@@ -7,7 +7,7 @@ way than by the keys in `jaxprs/canonical.py`, which this watches over.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import jax
@@ -53,6 +53,9 @@ class Comparing(cache.Shadow):
 
     def ran(self, fn: Function, compiled: Function, args: Values, results: Any) -> None:
         _compare_runs(fn, compiled, args, results)
+
+    def ahead(self, name: str, results: Any, run: Callable[[], Any]) -> None:
+        _compare_ahead(name, results, run)
 
 
 def switch(on: bool) -> None:
@@ -141,6 +144,13 @@ def _run(op: Op, *inputs: Any) -> Any:
 def _call_both(kept: Op, fresh: Op, *inputs: Any) -> Any:
     with _comparing.setting(now=True):
         return call_both(kept.name, functools.partial(_run, kept), kept.fn, fresh.fn, inputs)
+
+
+def _compare_ahead(name: str, results: Any, run: Callable[[], Any]) -> None:
+    """Raises ShadowError where a plan gave something else than `run` gives."""
+    results, expected = ([x for x in jax.tree.leaves(values) if x is not None] for values in (results, run()))
+    same = close(results, expected, size_of(results)) and [x.aval for x in results] == [x.aval for x in expected]
+    _require(same, name, f"Ahead of it was computed {results}, without a plan it computes {expected}.")
 
 
 def _compare_runs(fn: Function, compiled: Function, args: Values, results: Any) -> None:

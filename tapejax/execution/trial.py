@@ -25,14 +25,17 @@ from ..jaxprs import cache, contents
 from ..jaxprs.cache import Cache, on_clear
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import (
+    LOOKING_MODES,
     ConcreteArray,
     EvalTrace,
     array_from_host,
     current_trace,
+    default_device,
     default_placement,
     enable_x64,
     key_numbers,
     trace_context,
+    transfer_guard,
 )
 from ..jaxprs.types import Equation, Function, JaxProgram, Value, Values
 from . import compared, convolutions
@@ -258,13 +261,11 @@ def possible() -> bool:
 
 def _plain() -> bool:
     """Whether operations run on a CPU, without JAX's modes that look into a compiled run."""
-    config: Any = jax.config
-    return bool(
-        config.jax_default_device is None
-        and config.jax_transfer_guard_host_to_device in (None, "allow")
-        and not (config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit)
-        and default_placement()[1].platform == "cpu"
-    )
+    for mode in LOOKING_MODES:
+        if mode.value:
+            return False
+    guarded = transfer_guard.value not in (None, "allow")
+    return not guarded and default_device.value is None and bool(default_placement()[1].platform == "cpu")
 
 
 # ---- Python numbers as arguments ------------------------------------------------------------------------------------

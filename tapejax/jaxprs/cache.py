@@ -142,6 +142,9 @@ class Shadow:
     def ran(self, fn: Function, compiled: Function, args: tuple[Any, ...], results: Any) -> None:
         """Called with the `results` of `fn` where they did not come from ``compiled(*args)``."""
 
+    def ahead(self, name: str, results: Any, run: Function) -> None:
+        """Called with the `results` that were computed ahead of the operation `name`, which `run` gives now."""
+
 
 # None while it is off. Where something is reused without a look into a `Cache`, it is made anew while it is on.
 shadow: Shadow | None = None

@@ -67,7 +67,11 @@ ShapeDtypeStruct: Any = jax.ShapeDtypeStruct  # public, but without types
 trace_context = config.trace_context
 
 
-enable_x64: Any = config.enable_x64  # its `value` costs half of what the public attribute does
+# Settings: the `value` of each costs a small part of what the public attribute does.
+enable_x64: Any = config.enable_x64
+default_device: Any = config.default_device
+transfer_guard: Any = config.transfer_guard_host_to_device
+LOOKING_MODES: Any = (config.debug_nans, config.debug_infs, config.disable_jit)  # they look into a compiled run
 
 
 def function_in(bwd: Any) -> Function:

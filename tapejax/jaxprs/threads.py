@@ -21,6 +21,8 @@ class Context(threading.local):
     0
     """
 
+    blocks: tuple[dict[str, Any], ...] = ()  # that are open, outermost first: what was before each
+
     def setting(self, **fields: Any) -> Setting:
         """A block in which these fields have other values. They are put back in whatever way it ends.
 
@@ -33,8 +35,8 @@ class Context(threading.local):
 class Setting:
     """A block of a `Context`.
 
-    An interrupt may come when a ``with`` statement is left, before Python calls `__exit__`. Then the fields are put back when the
-    last reference to the block is gone, unless what is around it has put them back before. No generator: it could not tell.
+    An interrupt may come when a ``with`` statement is left, before Python calls `__exit__`. Then the fields are put back when a
+    block around it is left, or the last reference to this one is gone. No generator: that would put them back later still.
     """
 
     _before: dict[str, Any] | None = None  # what the fields were, inside the block
@@ -44,15 +46,23 @@ class Setting:
         self._state: dict[str, Any] = vars(context)  # this thread's
 
     def __enter__(self) -> None:
-        before, state = {name: getattr(self._context, name) for name in self._fields}, self._state
+        context, state = self._context, self._state
+        before = {name: getattr(context, name) for name in (*self._fields, "blocks")}
+        inside = self._fields | {"blocks": (*context.blocks, before)}
         self._before = before
-        state |= self._fields  # this and the line before: no call, at which an interrupt could come
+        state |= inside  # this and the line before: no call, at which an interrupt could come
 
     def __exit__(self, *exception: object) -> None:
         state, before = self._state, self._before
-        if before is not None:
-            state |= before
-            self._before = None
+        if before is None:
+            return
+        outer: dict[str, Any] = {}
+        for inner in state["blocks"][::-1]:
+            outer |= inner  # those that are open inside it were not left
+            if inner is before:
+                state |= outer
+                break
+        self._before = None
 
     def call(self, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
         """``fn(*args, **kwargs)`` in the block. Wherever an interrupt comes, the fields are back when it is raised from here."""
@@ -63,5 +73,4 @@ class Setting:
             self.__exit__()
 
     def __del__(self) -> None:
-        if self._before is not None and all([self._state.get(name) is value for name, value in self._fields.items()]):
-            self.__exit__()
+        self.__exit__()

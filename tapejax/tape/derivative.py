@@ -129,7 +129,7 @@ def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
     trace = current_trace()
     recordings = list(trace.recordings) if type(trace) is active.kind else []
     starts = [len(recording.entries) for recording in recordings]
-    results: list[Any] = runner.current.run(op, (*values, *ends))
+    results: list[Any] = runner.current.run(op, (*values, *ends) if ends else values)
     if recordings and all([_is_pure(step.op) or _is_custom(step.op) for step in op.program.steps]):
         query = getattr(values, "query", None)
         folded = None if query is None else query.folded()

@@ -98,8 +98,11 @@ class Query:
         self.include_nondifferentiable = include_nondifferentiable
         self.arrays: list[Any] = []  # of the sources; of a holder, all that it held
         self.owners: list[int] = []  # for each array the position of its source
-        self._held: list[bool] = []  # for each array whether its source is a holder
-        self._watched: list[Any] = []
+        self.held: list[bool] = []  # for each array whether its source is a holder
+        self.watched: list[Any] = []
+        self.read: tuple[int, ...] = ()  # the numbers of the values that its program reads, once that is known
+        self.ahead: Any = None  # what has answered it, see `Recording`
+        self._numbers: tuple[slicing.NumberedRecording, list[Value]] | None = None
         self._count = len(sources)
         for position, one in enumerate(sources):
             source = one if type(one) is Source else Source(one)
@@ -110,20 +113,28 @@ class Query:
                 held.append(now)  # a target, which was assigned to the holder and not read since
             self.arrays += held
             self.owners += [position] * len(held)
-            self._held += [source.holder is not None] * len(held)
+            self.held += [source.holder is not None] * len(held)
             if source.watched:
-                self._watched.append(now)
-        self.numbered, self._values = self._number()
+                self.watched.append(now)
+
+    numbered = property(lambda self: self.numbers[0], doc="The recording as data, with the targets and sources in it.")
+
+    @property
+    def numbers(self) -> tuple[slicing.NumberedRecording, list[Value]]:
+        """The recording as data, with the targets and sources in it; and the value of each number."""
+        # a `cached_property` of Python 3.11 has one lock for all threads, and a rule may be traced
+        if self._numbers is None:
+            self._numbers = self._number()
+        return self._numbers
 
     def _number(self) -> tuple[slicing.NumberedRecording, list[Value]]:
-        """The recording as data, with the targets and sources in it; and the value of each number."""
         flat: list[Any] = []
         for entry in self.entries:
             flat += entry[1]
             flat += entry[2]
         flat += self.targets
         flat += self.arrays
-        flat += self._watched
+        flat += self.watched
         # In calls of C where there is one value or a thousand. A value's number counts the values that came first before it.
         ids = list(map(id, flat))
         if not SCALARS.isdisjoint(
@@ -146,7 +157,7 @@ class Query:
         watched = [(0, slot) for slot in slots[starting + len(self.arrays) :]]
         watched += [(begin, numbers[key]) for key, (_, begin) in self.recording.watched.items() if key in numbers]
         later = {slot for begin, slot in watched if begin}
-        late = tuple([slot for slot, held in zip(starts, self._held, strict=True) if slot in later and not held])
+        late = tuple([slot for slot, held in zip(starts, self.held, strict=True) if slot in later and not held])
         kinds = tuple(map(_aval if _ARRAYS.issuperset(map(type, values)) else kind_of, values))
         return slicing.NumberedRecording(
             tuple(entries), kinds, tuple(watched), late, ends, starts, self.include_nondifferentiable, trace_context()
@@ -162,12 +173,14 @@ class Query:
 
     def program(self) -> tuple[slicing.Program, list[Any]]:
         """The program from the sources' arrays to the targets, and the recorded value of every slot that is read."""
+        if self.recording.ahead and (foreseen := self.recording.ahead.answer(self)) is not None:
+            return foreseen[0], RecordedValues(foreseen[1], self)
         # a PythonOp equals nothing else, and a cache would keep the arrays of its call alive
         if any([isinstance(op, PythonOp) for op, _, _ in self.numbered.entries]):
-            program, read = slicing.slice_program(self.numbered, self.entries)
+            program, self.read = slicing.slice_program(self.numbered, self.entries)
         else:
-            program, read = _programs.get(self.numbered, slicing.slice_program, self.numbered, self.entries)
-        return program, RecordedValues([self._values[number] for number in read], self)
+            program, self.read = _programs.get(self.numbered, slicing.slice_program, self.numbered, self.entries)
+        return program, RecordedValues([self.numbers[1][number] for number in self.read], self)
 
     def folded(self) -> Callable[[], tuple[slicing.Program, list[Any]]] | None:
         """What gives the program in which each derivative is one operation; None if there is no derivative in it."""

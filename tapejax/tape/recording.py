@@ -108,6 +108,8 @@ class Recording:
         self.forwarded: dict[int, Value] = {}
         # id of what another library's variable holds -> what it held before jitted calls returned that unchanged
         self.origins: dict[int, Value] = {}
+        # what a runner computed ahead of this recording, and answers queries from; None as long as it has not looked
+        self.ahead: Any = None
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(
@@ -130,6 +132,7 @@ class Recording:
         copied = Recording()
         vars(copied).update({name: copy.copy(value) for name, value in vars(self).items()})
         copied.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
+        copied.ahead = False
         return copied
 
     def folded(self) -> Recording:

@@ -84,11 +84,32 @@ def test_they_are_back_wherever_an_interrupt_comes(run, monkeypatch):
     assert points > 6
 
 
-def test_what_is_left_over_does_not_undo_what_came_after():
+def test_a_block_that_was_not_left_is_put_back_by_the_one_around_it():
+    here = Here()
+    with here.setting(name="outer"):
+        inner = here.setting(depth=1)
+        inner.__enter__()
+    assert (here.depth, here.name) == (0, "rest")
+
+
+@pytest.mark.parametrize("depth", [0, 1])  # set to what it is at rest, and to another value
+def test_what_is_left_over_does_not_undo_what_came_after(depth):
+    here = Here()
+    with here.setting(depth=2):
+        with here.setting(name="outer"):
+            inner = here.setting(depth=depth)
+            inner.__enter__()
+        here.depth = depth
+        with here.setting(depth=depth):
+            del inner
+            assert here.depth == depth
+        assert here.depth == depth
+    assert here.depth == 0
+
+
+def test_what_is_gone_is_put_back():
     here = Here()
     block = here.setting(depth=1)
     block.__enter__()
-    vars(here)["depth"] = 0  # what is around has put it back
-    with here.setting(depth=3):
-        del block
-        assert here.depth == 3
+    del block
+    assert here.depth == 0

@@ -179,9 +179,9 @@ def modes(monkeypatch):
     run = running._WAYS[derivative.SweepsOp]
     modes = {jacobians._reverse_rows: ("reverse",), jacobians._forward_columns: ("forward",)}
 
-    def spy(op, *values):
-        seen.append(((op.name, *modes.get(op.take, ())), op.whole(), values))
-        return run(op, *values)
+    def spy(op, values):
+        seen.append(((op.name, *modes.get(op.take, ())), op.whole(), tuple(values)))
+        return run(op, values)
 
     monkeypatch.setitem(running._WAYS, derivative.SweepsOp, spy)
     return seen

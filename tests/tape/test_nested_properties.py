@@ -183,7 +183,7 @@ def running(how: str):
     patch = pytest.MonkeyPatch()
     if how == "entry by entry":
         patch.setattr(schedule, "_worth_compiling", lambda *_: False)
-        patch.setitem(fast._WAYS, SweepsOp, lambda op, *values: op.fn(*values))
+        patch.setitem(fast._WAYS, SweepsOp, lambda op, values: op.fn(*values))
     elif how == "whole":
         whole = schedule._worth_compiling
         patch.setattr(schedule, "_worth_compiling", lambda p, v: whole(p, v) or len(p.steps) > 1)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.fence import eval_jaxpr
 from ...jaxprs.types import JaxProgram, Pytree
+from ...places import line_of
 from ...tape import active, derivative, dispatch, operation
 from ...tape.operation import Op
 from ...tape.pullback import PullbackOp
@@ -24,7 +25,7 @@ from ...tape.structures import Leaf, conjugate
 from ...tape.sweep import sweep
 from ..values import nest, reading
 from ..values.connected import connected
-from ..values.errors import InvalidArgumentError
+from ..values.errors import InvalidArgumentError, NoValueError
 from ..values.staging import staged_after_creation
 from ..values.structures import in_pytree, is_variable, leaf_of
 from ..values.tensor import Tensor, Variable, raw
@@ -248,7 +249,10 @@ def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recor
 
         def again(*flat: Array) -> list[Array]:
             """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
-            return _anew(function, call.given, call.used, flat[len(outputs) :])
+            try:
+                return _anew(function, call.given, call.used, flat[len(outputs) :])
+            except (NoValueError, jax.errors.JAXTypeError) as error:
+                raise NoValueError(_looks_at_values(function, error)) from error
 
         functools.update_wrapper(again, function)
         copy = functools.partial(_copies, len(outputs))
@@ -260,6 +264,17 @@ def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recor
         fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
         results = dispatch.run(Op(call.name, fn, fn), (*outputs, *inputs, *closed_over))
     return _like(_outline(result), results)
+
+
+def _looks_at_values(function: custom_gradient, error: Exception) -> str:
+    line = line_of((code, -1)) if (code := getattr(inspect.unwrap(function), "__code__", None)) else None
+    called = f"{function._name} ({line}), a function with a gradient of its own," if line else function._name
+    why = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
+    return (
+        f"{called} looks at the values of what it is given, so JAX cannot trace it: as_function has no code for it, and its "
+        f"jax.grad or jax.jit cannot run. {why}. Compute with tf or jnp functions in both of its parts, or let JAX call what "
+        "needs NumPy: jax.pure_callback(numpy_function, jax.ShapeDtypeStruct(x.shape, x.dtype), x)"
+    )
 
 
 # To a tape no gradient goes by what the function ran, which may have none, as a `while_loop`. To JAX's own transformations

@@ -8,7 +8,6 @@ Python's garbage collector searches what the program makes, and not what was the
 
 from __future__ import annotations
 
-import ast
 import builtins
 import contextlib
 import gc
@@ -19,7 +18,7 @@ import re
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,6 @@ def run(
     arguments: Sequence[str] = (),
     *,
     full_traceback: bool = False,
-    prepare: Callable[[ast.Module], ast.Module] | None = None,
 ) -> int:
     """Run the file ``program`` as ``python program *arguments`` would, with tapejax in TensorFlow's place.
 
@@ -44,7 +42,6 @@ def run(
         program: the file.
         arguments: what the program finds in ``sys.argv[1:]``.
         full_traceback: whether tracebacks also show the frames between the program's own lines.
-        prepare: what a program, not a notebook, is changed by before it runs.
 
     Returns the exit status: 0; or 1 after an uncaught exception, whose traceback in the program's own lines goes to
     stderr; or 2 if the file cannot be read or is not Python. ``SystemExit`` passes through.
@@ -67,8 +64,7 @@ def run(
             parts: Sequence[Any] = notebook.code_cells(source.decode())
             runs: Any = notebook.in_ipython(main, os.fspath(program), path.parent)
         else:
-            tree: Any = source if prepare is None else prepare(ast.parse(source, str(path)))
-            parts = [compile(tree, str(path), "exec", dont_inherit=True)]
+            parts = [compile(source, str(path), "exec", dont_inherit=True)]
             runs = contextlib.nullcontext(lambda number, code: exec(code, vars(main)))
             vars(main)["__file__"] = str(path)
     except OSError as error:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import io
-import tokenize
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -58,6 +57,15 @@ class _Renaming(ast.NodeTransformer):
         return ast.Lambda(arguments(args), self.visit(node.body))
 
 
+def place_of(node: ast.expr | None) -> tuple[str, tuple[Any, ...]] | None:
+    """The name and the keys in ``root["a"][0]``; None for anything else."""
+    path = list[Any]()
+    while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        path.append(node.slice.value)
+        node = node.value
+    return (node.id, tuple(path[::-1])) if isinstance(node, ast.Name) and path else None
+
+
 def arguments(args: Sequence[ast.arg]) -> ast.arguments:
     return ast.arguments(posonlyargs=[], args=list(args), kwonlyargs=[], kw_defaults=[], defaults=[])
 
@@ -85,45 +93,29 @@ def text_of(expression: ast.expr) -> str:
     return _formatted(ast.unparse(ast.fix_missing_locations(expression)))
 
 
+# A string; or the base of a power of numbers or names, which may be dotted, where no bracket stands before or behind.
+_EDITED = re.compile(r"""'((?:[^'\\]|\\.)*)'|"(?:[^"\\]|\\.)*"|(?<![\w.)\]])([\w.]+) \*\* (?=-?[\w.]+(?![\w.(\[]))""")
+
+
 def _formatted(text: str) -> str:
     """What `ast.unparse` gives, with double quotes, and simple powers without spaces."""
-    tokens = [t for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.string]
-    edits: list[tuple[int, int, str]] = []
-    for i, token in enumerate(tokens):
-        start, end = token.start[1], token.end[1]
-        if token.type == tokenize.STRING and token.string.startswith("'") and '"' not in token.string:
-            edits.append((start, end, f'"{token.string[1:-1]}"'))
-        elif token.string == "**" and _plain_before(tokens, i - 1) and _plain_after(tokens, i + 1):
-            edits.append((tokens[i - 1].end[1], tokens[i + 1].start[1], "**"))
-    for start, end, new in reversed(edits):
-        text = text[:start] + new + text[end:]
-    return text
 
+    def edited(match: re.Match[str]) -> str:
+        string, base = match.groups()
+        if base is not None:
+            return f"{base}**"
+        return match[0] if string is None or '"' in string else f'"{string}"'
 
-def _plain_before(tokens: Sequence[tokenize.TokenInfo], i: int) -> bool:
-    """Whether a number or a dotted name ends at token `i`."""
-    while i >= 0 and tokens[i].type in (tokenize.NAME, tokenize.NUMBER):
-        if i < 1 or tokens[i - 1].string != ".":
-            return True
-        i -= 2
-    return False
-
-
-def _plain_after(tokens: Sequence[tokenize.TokenInfo], i: int) -> bool:
-    """Whether a number or a dotted name, with a sign or without, and nothing more, begins at token `i`."""
-    if i < len(tokens) and tokens[i].string == "-":
-        i += 1
-    while i < len(tokens) and tokens[i].type in (tokenize.NAME, tokenize.NUMBER):
-        following = tokens[i + 1].string if i + 1 < len(tokens) else ""
-        if following != ".":
-            return following not in ("(", "[")
-        i += 2
-    return False
+    return _EDITED.sub(edited, text)
 
 
 def statement(head: str, expression: ast.expr, indent: str = "") -> list[str]:
     """The lines of ``head`` (``y = ``, ``return ``) and an expression."""
-    return _broken(indent, head, expression, "")
+    lines = _broken(indent, head, expression, "")
+    several = isinstance(expression, ast.Tuple) and len(expression.elts) > 1
+    if several and len(lines) == 1 and head == "return ":
+        return [f"{indent}{head}{text_of(expression)[1:-1]}"]
+    return lines
 
 
 def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:

@@ -278,8 +278,9 @@ class Bytecode(NamedTuple):
 def bytecode(code: CodeType) -> Bytecode:
     facts = Bytecode({}, set(), {}, [])
     binding, before, start = False, 0, 0
-    operands: list[str | None] = []  # loaded just before
+    operands: list[str | None] = []  # on the stack, as far as that is known: a name, `_OWNER` of a method, or None
     taking: tuple[str | None, ...] = ()
+    keywords = 0  # how many arguments of the next call have one
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
@@ -292,16 +293,21 @@ def bytecode(code: CodeType) -> Bytecode:
             taking = ()
         if opname in ("CALL", "BINARY_OP"):
             count = (step.arg or 0) if opname == "CALL" else 2
-            loads = operands[len(operands) - count :] if count else []
-            taking = (*[None] * (count - len(loads)), *loads) if loads else ()
-            start = step.offset
+            first = max(len(operands) - count, 0)
+            loads = operands[first:]
+            taking = (*[None] * (count - len(loads)), *loads)[: count - keywords] if any(loads) else ()
+            start, keywords = step.offset, 0
+            called = 1 + (operands[:first][-2:-1] == [_OWNER]) if opname == "CALL" else 0
+            operands[max(first - called, 0) :] = [None]
         if "BACKWARD" in opname:
             facts.rounds.append((step.argval, step.offset))
         if opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            operands[-1:] = [None, None] if opname == "LOAD_METHOD" else [None]
+            operands[-1:] = [_OWNER, None] if opname == "LOAD_METHOD" else [None]
+        elif opname == "KW_NAMES":
+            keywords = len(names)
         elif opname.startswith("LOAD_"):
             operands += names if opname.startswith(_LOADS) else [None]
-        elif opname not in ("PRECALL", "CACHE", "PUSH_NULL", "RESUME"):
+        elif opname not in ("CALL", "BINARY_OP", "PRECALL", "CACHE", "PUSH_NULL", "RESUME"):
             operands = []
         if opname.startswith(_STORES) and not names[0].startswith("_"):
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
@@ -309,6 +315,7 @@ def bytecode(code: CodeType) -> Bytecode:
     return facts
 
 
+_OWNER = "."
 _LOADS, _STORES = (tuple(f"{do}_{of}" for of in ("FAST", "NAME", "GLOBAL", "DEREF")) for do in ("LOAD", "STORE"))
 
 

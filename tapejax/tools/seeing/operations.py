@@ -89,8 +89,9 @@ _NOTHING = re.compile(r"arg0 [*/] 1(\.0)?$")
 class Code:
     """Code being written: functions that it needs, constants, and lines for operations."""
 
-    def __init__(self, scope: Taken):
-        self.scope = scope
+    def __init__(self, scope: Taken, called: Callable[[str], str | None] = lambda arg: None):
+        """`called`: the name that an argument has in a tree."""
+        self.scope, self.called = scope, called
         self.helpers: list[str] = []
         self.constants: list[str] = []
         self.large: dict[str, Array] = {}
@@ -186,16 +187,23 @@ class Code:
         return self._helper_of[key]
 
     def loop(
-        self, closed: JaxProgram, wish: str, consts: int, groups: Sequence[tuple[str, int]], cuts: Sequence[int]
+        self,
+        closed: JaxProgram,
+        wish: str,
+        consts: Sequence[str],
+        groups: Sequence[tuple[str, int]],
+        cuts: Sequence[int],
     ) -> str:
-        """The name of a function, defined above, that does a round of a loop: of some constants and of `groups` of values.
+        """The name of a function, defined above, that does a round of a loop: of `consts` and of `groups` of values.
 
         Several values are a tuple. The results are one group, or two, if there is a cut.
         """
-        key = canonical.key(closed), wish, consts, *groups
+        start = len(consts)
+        key = canonical.key(closed), wish, start, *groups
         if key not in self._helper_of:
-            given, body, results = self.parts(closed)
-            names, unpacking, start = given[:consts], list[str](), consts
+            single = [name if count == 1 else None for name, count in groups for _ in range(count)]
+            given, body, results = self.parts(closed, [*map(self.called, consts), *single])
+            names, unpacking = given[:start], list[str]()
             taken = {*re.findall(r"\w+", " ".join([*given, *body, *results]))}
             for name, count in groups:
                 several = unused(name, taken)
@@ -237,7 +245,9 @@ class Code:
         function, names = self._body(closed, parameters)
         return "\n".join(scopes.lines(function, name, names))
 
-    def parts(self, closed: JaxProgram, parameters: Sequence[str] = ()) -> tuple[list[str], list[str], list[str]]:
+    def parts(
+        self, closed: JaxProgram, parameters: Sequence[str | None] = ()
+    ) -> tuple[list[str], list[str], list[str]]:
         """The parameters, lines and results of a function that does what a jaxpr does."""
         function, names = self._body(closed, parameters)
         found = names.expressions()
@@ -245,15 +255,15 @@ class Code:
         results = [layout.text_of(layout.replaced(x, found)) for x in result]
         return [names.given[key] for key in function.parameters], scopes.body(function, names, ""), results
 
-    def _body(self, closed: JaxProgram, wishes: Sequence[str]) -> tuple[scopes.Function, scopes.Names]:
-        """`wishes`: what its parameters are to be called, if not by letters."""
+    def _body(self, closed: JaxProgram, wishes: Sequence[str | None]) -> tuple[scopes.Function, scopes.Names]:
+        """`wishes`: what its first parameters are to be called, if not by letters."""
         jaxpr = contents.open_jaxpr(closed)
         letters, names = self.scope.letters(), scopes.Names()
         known: dict[Atom, str] = dict(zip(jaxpr.constvars, map(self.constant, contents.consts_of(closed)), strict=True))
         parameters = [scopes.new_key() for _ in jaxpr.invars]
         known.update(zip(jaxpr.invars, parameters, strict=True))
-        wished = itertools.chain(wishes, letters)
-        names.wishes.update((key, next(wished)) for key in parameters)
+        wished = itertools.chain(wishes, itertools.repeat(None))
+        names.wishes.update((key, next(wished) or next(letters)) for key in parameters)
         statements = []
         for eqn, given in needed(jaxpr, jaxpr.outvars, also=lambda eqn: bool(eqn.effects)):
             if any(isinstance(v.aval, RefType) for v in (*eqn.invars, *eqn.outvars)):
@@ -384,7 +394,7 @@ def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
 def _scan(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
     consts, carry = contents.scan_counts(p)
-    body = code.loop(p["jaxpr"], "step", consts, [("carry", carry), ("x", len(args) - consts - carry)], [carry])
+    body = code.loop(p["jaxpr"], "step", args[:consts], [("carry", carry), ("x", len(args) - consts - carry)], [carry])
     texts = [_bound(body, args[:consts]), _group(args[consts : consts + carry]), _group(args[consts + carry :])]
     plain = {"length": p["length"] if texts[2] != "None" else None, "reverse": False, "unroll": 1}
     texts += [f"{key}={p[key]!r}" for key, value in plain.items() if p[key] != value]
@@ -400,8 +410,8 @@ def _while(code: Code, eqn: Equation, args: Sequence[str]) -> str:
         text = f"{code.needs('while_rows')}({test}, {body}, {lists})"
         return f"{text}[0]" if len(eqn.outvars) == 1 else text
     count = len(args) - stop
-    test = code.loop(p["cond_jaxpr"], "test", start, [("carry", count)], [])
-    body = code.loop(p["body_jaxpr"], "body", stop - start, [("carry", count)], [])
+    test = code.loop(p["cond_jaxpr"], "test", args[:start], [("carry", count)], [])
+    body = code.loop(p["body_jaxpr"], "body", args[start:stop], [("carry", count)], [])
     texts = [_bound(test, args[:start]), _bound(body, args[start:stop]), _group(args[stop:])]
     return _shaped(f"jax.lax.while_loop({', '.join(texts)})", [len(eqn.outvars)])
 

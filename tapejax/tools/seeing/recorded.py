@@ -142,9 +142,9 @@ def call_name(code: CodeType) -> str:
 
 
 def _name_in(caller: Running, code: CodeType) -> str:
-    """`call_name`; of a model of layers, what the user's code calls it where it is called."""
+    """`call_name`; of a model of layers, or a loss, what the user's code calls it where it is called."""
     name, outer = call_name(code), caller.code
-    if name != "model" or serves(outer.co_filename):
+    if name not in ("model", "loss_function") or serves(outer.co_filename):
         return name
     line, _, column, _ = next(itertools.islice(outer.co_positions(), caller.place // 2, None))
     text = linecache.getline(outer.co_filename, line or 0)[column or 0 :]
@@ -270,6 +270,7 @@ class Writer:
         self.functions: list[list[str]] = []
         self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
         self._known: dict[tuple[CodeType, str], Key] = {}
+        self._endings: dict[str, str] = {}  # by the name of a function what it ends in: of a layer the activation
         self.paths: dict[int, Path] = {}
         self.nested: set[str] = set()  # the trees that have trees in them, or are parameters
         self.called: Mapping[int, str] = {}
@@ -348,10 +349,12 @@ class Writer:
             after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
             again = after and call == (len(after.calls) > depth + 1) and (call or part[-1].op == after.op)
             last = not after or again
-            if here is not None and last and len(wanted) == 1 and user:
-                name = bytecode(here.code).stores.get(here.instruction)
-                if name is not None:
-                    self.names.wishes.setdefault(scope.key(wanted[0]), name)
+            if here is not None and user:
+                stored = bytecode(here.code).stores.get(here.instruction) if last and len(wanted) == 1 else None
+                used = self.operands.get(here.call, {}) if len(wanted) > 1 else {}
+                for x in wanted:
+                    if name := stored or used.get(id(x)):
+                        self.names.wishes.setdefault(scope.key(x), name)
             later = part[0]
         return found[::-1]
 
@@ -401,6 +404,11 @@ class Writer:
         count = getattr(line.op, "results", 0)
         args = ["None"] * count
         args += [self.argument(x, i in line.active_ins, scope) for i, x in enumerate(line.inputs) if i >= count]
+        if line.calls:
+            code, instruction, call, _ = line.calls[-1]
+            names = bytecode(code).operands.get(instruction, ())
+            if len(names) == len(line.inputs):
+                self._note(call, ((id(x), name) for x, name in zip(line.inputs, names, strict=True)))
         text = self.operation(line, args)
         return [Statement([*outs], layout.parsed(text), pattern=pattern_of(text))]
 
@@ -461,6 +469,7 @@ class Writer:
         for key, _, _ in parameters:
             self.names.guesses.pop(key, None)
         handed |= {key: self.argument(x, active, scope) for key, x, active in parameters}
+        self.names.likes |= {key: handed[key] for key, *_ in parameters}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
         function = Function([*handed], statements, result, _name_in(lines[-1].calls[depth - 1], code), head=head)
         if not user:
@@ -506,7 +515,12 @@ class Writer:
         for key in scopes.names_used(function):
             if key in self.definitions and key not in self.names.given:
                 self.define(self.definitions[key])
-                name = self.names.given[key] = self.new_name(self.names.wishes[key])
+                wish, own = self.names.wishes[key], self.definitions[key]
+                ending = getattr(getattr(own.result, "func", None), "attr", "linear")
+                if own.head is None and self._endings.get(wish, ending) != ending:  # a layer with another activation
+                    wish = f"{wish}_{ending}"
+                name = self.names.given[key] = self.new_name(wish)
+                self._endings[name] = ending
                 scopes.name_all(self.definitions[key], self.names, self.reserved)
                 self.functions.append(scopes.lines(self.definitions[key], name, self.names))
 
@@ -544,6 +558,11 @@ class Writer:
         found = {tree: xs for tree, xs in found.items() if tree not in flat - self.nested}
         return {tree: xs for tree, xs in found.items() if len(xs) > 1 and inner.has_tree([x for _, x in xs])}
 
+    def _note(self, call: int, named: Iterable[tuple[int, str | None]]) -> None:
+        """Notes the names of values in a call."""
+        known = self.operands.setdefault(call, {})
+        known |= {i: name for i, name in named if name is not None and name != "self"}
+
     def _in_order(
         self, given: Sequence[tuple[Key, Value, bool]], wishes: Mapping[Key, str | None]
     ) -> list[tuple[Key, Value, bool]]:
@@ -559,12 +578,11 @@ class Writer:
     ) -> list[tuple[Key, Value, bool]]:
         """What is handed over, in the order of the parameters of `code`; sets what it is called."""
         arguments = [name for name in code.co_varnames[: code.co_argcount] if name not in _NO_VALUES]
+        caller = lines[-1].calls[depth - 1]
+        names = bytecode(caller.code).operands.get(caller.instruction, ())
+        handed = dict(zip(arguments, names, strict=True)) if len(names) == len(arguments) else {}
+        parameter_of = {name: argument for argument, name in handed.items()}
         operands = self.operands.get(lines[-1].calls[depth].call, {})
-        for line in lines:
-            if len(line.calls) == depth + 1:
-                names = bytecode(line.calls[depth].code).operands.get(line.calls[depth].instruction, ())
-                if len(names) == len(line.inputs):
-                    operands |= {id(x): n for x, n in zip(line.inputs, names, strict=True) if n is not None}
         wishes: dict[Key, str | None] = {}
         for key, x, _ in given:
             path = self.paths.get(id(x))
@@ -573,23 +591,19 @@ class Writer:
             if path:
                 wish = unused(_NUMBER.sub("", str(path[-1])), {w for w in wishes.values() if w is not None})
             else:  # a library's function has names of its own
-                wish = name if name in arguments else None if serves(code.co_filename) else called or name
+                own = parameter_of.get(called, called or name)
+                wish = name if name in arguments else None if serves(code.co_filename) else own
             wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
-        left = iter([name for name in arguments if name not in wishes.values()])
+        left = [name for name in arguments if name not in wishes.values()]
         given = self._in_order(given, wishes)
-        for key, x, active in given:
-            if wishes[key] is None and (active or not self._is_made_in(x, lines[-1], depth)):
-                wishes[key] = next(left, None)
-            self.names.wishes[key] = wishes[key] or ("x" if active else "c")
-        caller = lines[-1].calls[depth - 1]
-        names = bytecode(caller.code).operands.get(caller.instruction, ())
-        if len(names) == len(arguments):
-            of = dict(zip(arguments, names, strict=True))
-            told = {id(x): of.get(self.names.wishes[key]) for key, x, _ in given}
-            known = self.operands.setdefault(caller.call, {})
-            known |= {i: name for i, name in told.items() if name is not None and name != "self"}
+        free = [(key, x, active) for key, x, active in given if wishes[key] is None]
+        unnamed = [key for key, x, active in free if active or not self._is_made_in(x, lines[-1], depth)]
+        if len(unnamed) == 1 or not serves(code.co_filename):  # a library may convert its arguments in any order
+            wishes |= zip(unnamed, left, strict=False)
+        self.names.wishes |= {key: name for key, _, active in given if (name := wishes[key] or ("" if active else "c"))}
+        self._note(caller.call, ((id(x), handed.get(wishes[key] or "")) for key, x, _ in given))
         order = {name: i for i, name in enumerate(arguments)}
-        return sorted(given, key=lambda each: order.get(self.names.wishes[each[0]], len(order)))
+        return sorted(given, key=lambda each: order.get(wishes[each[0]] or "", len(order)))
 
 
 class _Shapes(ast.NodeTransformer):

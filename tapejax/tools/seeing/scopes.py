@@ -158,6 +158,11 @@ class Names:
         meaning = self.meanings.get(like)
         return self.given.get(like) or getattr(meaning, "id", None) or self.wish(like)
 
+    def key_in_tree(self, key: Key) -> str | None:
+        """The last key of ``params["dense"]["kernel"]``, if that is what is written."""
+        _, path = layout.place_of(self.guesses.get(key, self.meanings.get(key))) or ("", ("",))
+        return path[-1] if str(path[-1]).isidentifier() else None
+
     def expressions(self) -> dict[str, ast.expr]:
         """What is written in place of each key."""
         found: dict[str, ast.expr] = {key: ast.Name(name, ast.Load()) for key, name in self.given.items()}
@@ -288,12 +293,10 @@ def name_all(function: Function, names: Names, reserved: set[str]) -> None:
 
 def _name(key: Key, names: Names, taken: set[str], current: dict[str, Key], default: str) -> None:
     wish = names.wish(key)
-    if wish is None:
-        name = unused("t0", taken | current.keys(), 1) if default == "t" else unused(default, taken)
-        if default == "t":
-            name = next(f"t{n}" for n in itertools.count() if f"t{n}" not in taken and f"t{n}" not in current)
+    if wish is None and default == "t":
+        name = next(f"t{n}" for n in itertools.count() if f"t{n}" not in taken and f"t{n}" not in current)
     else:
-        name = unused(wish, taken)
+        name = unused(wish or default, taken)
     names.given[key] = name
     current[name] = key
 

@@ -203,7 +203,8 @@ class Recorded:
     def tree(self) -> list[recorded.Path]:
         """The path of each source in the tree that is the first parameter; empty where there is none."""
         if isinstance(self.sources, Mapping):
-            return [(self.parameter, *_keys_in(path)) for path in _paths(self.sources, "sources")]
+            places = (layout.place_of(layout.parsed(path)) for path in _paths(self.sources, "sources"))
+            return [(self.parameter, *(place[1] if place else ())) for place in places]
         found = tree_paths(self.sources)
         return [()] * len(self.starts.leaves) if found is None else [(self.parameter, *path) for path in found]
 
@@ -221,15 +222,6 @@ def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:
     return [path[common:] for path in paths]
 
 
-def _keys_in(text: str) -> Sequence[Any]:
-    """The keys in ``sources["a"][0]``."""
-    node, keys = layout.parsed(text), list[Any]()
-    while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        keys.append(node.slice.value)
-        node = node.value
-    return keys[::-1] if isinstance(node, ast.Name) else ()
-
-
 class Module:
     """Printed functions that share helpers, constants and names. Each that is added may call those of the user's in others.
 
@@ -243,7 +235,7 @@ class Module:
 
     def __init__(self, taken: Set[str] = frozenset(), flat: bool = False):
         self.scope = Taken(taken)
-        self.code = Code(self.scope)
+        self.code = Code(self.scope, lambda arg: self.writer.names.key_in_tree(arg))
         self.flat = flat
         self.writer = recorded.Writer(
             self._operation,

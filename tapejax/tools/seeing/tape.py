@@ -121,9 +121,10 @@ class Seen(GradientTape):
         flat: bool = False,
         parameter: str | None = None,
         replayable: bool = True,
+        spaces: Sequence[dict[str, Any]] | None = None,
     ) -> Any:
         """`as_function`. `called`: names for arrays, by their identity; `parameter`: that of the first parameter; `replayable`:
-        whether what was not recorded is looked for."""
+        whether what was not recorded is looked for; `spaces`: where names are, if not in the code that is running."""
         recording = self._usable().folded()
         ends, starts = targets_of(target), sources_of(sources)
         leaf_sources = [leaf.source(recording) for leaf in starts.leaves]
@@ -132,7 +133,7 @@ class Seen(GradientTape):
         sought = [leaf.array for leaf in ends.leaves], leaf_sources
         from . import listing, parameters, source
 
-        named = listing.Names(recording)
+        named = listing.Names(recording, spaces)
         rest = parameters.Parameters(recording, arguments, starts.leaves, named)
         query = Query(recording, sought[0], [*sought[1], *rest.sources()], include_nondifferentiable=True)
         (program, values), held, owner = query.program(), query.arrays, query.owners

@@ -42,11 +42,7 @@ class _Mapping:
 
     def _place(self, key: Key) -> tuple[Key, Path] | None:
         """The tree that has `key`, and its path there."""
-        node, path = self.names.meanings.get(key), list[Any]()
-        while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            path.append(node.slice.value)
-            node = node.value
-        return (node.id, tuple(path[::-1])) if isinstance(node, ast.Name) and path else None
+        return layout.place_of(self.names.meanings.get(key))
 
     def _is_whole(self, root: Key, paths: Set[Path]) -> bool:
         """Whether these are all leaves of a tree; of one that was computed, of that which it was computed for."""

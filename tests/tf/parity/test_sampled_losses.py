@@ -40,22 +40,27 @@ def test_several_true_classes(tf):
     ]
 
 
+def distribution(tf, sampler, unique):
+    tf.random.set_seed(1)
+    count, true, expected = np.zeros(6), 0.0, np.zeros(6)
+    draw = tf.function(lambda: sampler(tf.constant([[1], [4]], tf.int64), 1, 3, unique, 6))
+    for _ in range(300):
+        classes, of_true, of_sampled = (x.numpy() for x in draw())
+        np.add.at(count, classes, 1 / 300)
+        np.add.at(expected, classes, of_sampled / 300)
+        true = true + of_true / 300
+    return count, true, expected
+
+
 @parity(rtol=0.1, atol=0.12)
 def test_the_distribution_of_the_sample(tf):
     """How often each class comes, and is expected to come, on average over many samples."""
-    found = []
-    for sampler in (tf.random.log_uniform_candidate_sampler, tf.random.uniform_candidate_sampler):
-        for unique in (True, False):
-            tf.random.set_seed(1)
-            count, true, expected = np.zeros(6), 0.0, np.zeros(6)
-            draw = tf.function(lambda s=sampler, u=unique: s(tf.constant([[1], [4]], tf.int64), 1, 3, u, 6))
-            for _ in range(300):
-                classes, of_true, of_sampled = (x.numpy() for x in draw())
-                np.add.at(count, classes, 1 / 300)
-                np.add.at(expected, classes, of_sampled / 300)
-                true = true + of_true / 300
-            found.append((count, true, expected))
-    return found
+    return [distribution(tf, tf.random.log_uniform_candidate_sampler, unique) for unique in (True, False)]
+
+
+@parity(rtol=0.1, atol=0.12)
+def test_the_distribution_of_the_uniform_sample(tf):
+    return [distribution(tf, tf.random.uniform_candidate_sampler, unique) for unique in (True, False)]
 
 
 @parity

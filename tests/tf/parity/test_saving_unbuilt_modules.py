@@ -22,7 +22,7 @@ def of_rows(tf, columns=3):
 
 @parity
 def test_variables_of_the_first_call(tf):
-    """Of the module itself, of modules in a list, in lists and dicts; with a signature and without."""
+    """Of the module itself, in lists and dicts; with a signature and without."""
 
     class Direct(tf.Module):
         def __init__(self):
@@ -35,6 +35,17 @@ def test_variables_of_the_first_call(tf):
                 self.w = tf.Variable(tf.fill([3, 2], 0.5))
                 self.more = [{"b": tf.Variable([1.0, 2.0])}]
             return x @ self.w + self.more[0]["b"]
+
+    direct = Direct()
+    return (
+        saved(tf, Direct(), lambda m: m(tf.constant(X))),
+        saved(tf, direct, lambda m: m(tf.constant(X)), signatures=direct.__call__),
+    )
+
+
+@parity
+def test_variables_of_the_first_call_of_a_list_of_modules(tf):
+    """That are made when they are first called, too."""
 
     class Linear(tf.Module):
         def __init__(self, size, name=None):
@@ -61,10 +72,8 @@ def test_variables_of_the_first_call(tf):
         def doubled(self, x):
             return self.predict(x) * 2.0
 
-    network, direct = Network(), Direct()
+    network = Network()
     return (
-        saved(tf, Direct(), lambda m: m(tf.constant(X))),
-        saved(tf, direct, lambda m: m(tf.constant(X)), signatures=direct.__call__),
         saved(tf, Network(), lambda m: [m.predict(tf.constant(X)), m.doubled(tf.constant(X))]),
         saved(tf, network, lambda m: m.predict(tf.constant(X)), signatures={"p": network.predict}),
     )

@@ -130,6 +130,9 @@ def test_a_deck_as_nbconvert_makes_it(tmp_path, monkeypatch):
     loaded = re.findall(r"""<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=["'](?!data:)([^"']+)""", page)
     assert loaded and all(address.startswith("lib/") for address in loaded)  # nothing comes from a network
     assert "import mermaid" not in page and "require(" not in page.partition("<main>")[0]
+    assert (
+        'className: "parts"' in page and "Reveal.layout()" in page
+    )  # tall drawings in two parts; formulas change heights
     assert 'classList.add("fragment")' in page and 'className: "running"' in page  # step by step, a title on each
     assert "Not answered yet." not in page and "<!-- speaker" not in page
     assert page.count('<aside class="notes">') >= 5 and "--jp-content-font-size1: 28px" in page

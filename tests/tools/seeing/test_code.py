@@ -77,3 +77,45 @@ def test_what_other_code_hung_on_a_shared_node_is_not_copied(monkeypatch):
     expression = layout.parsed("f(x, y[2:])[0]")
     assert layout.text_of(layout.replaced(expression, {"x": layout.parsed("a + 1")})) == "f(a + 1, y[2:])[0]"
     assert layout.text_of(expression) == "f(x, y[2:])[0]"
+
+
+def parts(x):
+    return tf.sin(x) * 2.0, tf.cos(x) * 3.0
+
+
+def closeness(left, right):
+    return tf.reduce_sum(tf.exp(left) - right)
+
+
+def test_values_have_the_names_under_which_they_are_handed_on():
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        near, far = parts(x)
+        loss = closeness(tf.negative(near), far) + closeness(right=near, left=far)
+    text = """def parts(x):
+    return jnp.sin(x) * 2.0, jnp.cos(x) * 3.0
+
+
+def closeness(left, right):
+    return jnp.sum(jnp.exp(left) - right)
+
+
+def f(x):
+    near, far = parts(x)
+    loss = closeness(-near, far) + closeness(far, near)
+    return loss
+"""
+    assert tape.as_function(loss, x).code == text
+
+
+def test_a_round_of_a_loop_has_the_names_of_what_it_is_given():
+    params = {"cell": {"kernel": jnp.ones((3, 3)), "bias": jnp.ones(3)}}
+
+    def cell(h, x):
+        h = jnp.tanh(h @ params["cell"]["kernel"] + x + params["cell"]["bias"])
+        return h, h
+
+    with tf.GradientTape() as tape:
+        tape.watch(params)
+        loss = jnp.sum(jax.lax.scan(cell, jnp.zeros(3), jnp.ones((5, 3)))[1])
+    assert "def step(kernel, bias, carry, x):\n" in tape.as_function(loss, params).code

@@ -234,6 +234,8 @@ def test_what_a_notebook_gets():
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
     size = metadata["image/png"]["width"], metadata["image/png"]["height"]
     assert size == pytest.approx(96 * picture.figure.get_size_inches(), abs=1)
+    least = int(re.search(r"min-width:(\d+)px", data["text/html"])[1])
+    assert least >= min(0.89 * size[0], 800)  # the smallest text, 7.5 points, has nine pixels on a phone
 
 
 def test_a_text_in_the_place_of_the_picture():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import tapejax as tf
 
 pytest.importorskip("matplotlib")
 playwright = pytest.importorskip("playwright.sync_api")
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -657,3 +659,23 @@ def test_a_page_without_programs_has_no_button(visit):
     assert page.get_by_role("button", name="Beside JAX's programs").count() == 0
     page.keyboard.press("j")
     assert page.locator(".split").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_a_table_of_a_tape_on_the_site(visit, scheme):
+    """Neither is a column squeezed until its letters stand one below the other, nor is the table wider than the page."""
+    points, weights = tf.ones([400, 20]), tf.Variable(tf.ones([20, 2]), name="network/first/kernel")
+    with tf.GradientTape() as tape:
+        tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(labels=points @ weights, logits=points @ weights))
+    style = (
+        (ROOT / "docs" / "site" / "extra.css").read_text(encoding="utf-8").replace("STIXTwoMath-Regular.ttf", "data:,")
+    )
+    page = visit(
+        f'<meta charset="utf-8"><style>{style}</style><body data-md-color-scheme="{scheme}"><div class="md-content md-typeset">'
+        f'<div class="jupyter-wrapper" style="width:850px">{tape._repr_html_()}</div></div></body>',
+        width=1400,
+    )
+    sizes = page.evaluate("[...document.querySelectorAll('tr')].map(row => [row.offsetWidth, row.offsetHeight])")
+    assert len(sizes) > 3 and max(width for width, _ in sizes) <= 850
+    line = sizes[0][1]
+    assert max(height for _, height in sizes) <= 6 * line

@@ -288,6 +288,42 @@ def test_custom_derivatives_are_printed():
     np.testing.assert_allclose(gradient, np.asarray(tape.gradient(y, x)), rtol=1e-6)
 
 
+def taken_by_numpy(v):
+    return tf.constant(np.maximum(v.numpy(), 0.0)), lambda dy: dy
+
+
+def taken_by_its_gradient(v):
+    return v * v, lambda dy: tf.constant(dy.numpy() * 2.0)
+
+
+@pytest.mark.parametrize("rule", [taken_by_numpy, taken_by_its_gradient])
+def test_what_a_custom_gradient_takes_as_numbers_has_no_code(rule):
+    x = tf.Variable([1.0, -2.0])
+    with tf.GradientTape() as tape:
+        y = tf.custom_gradient(rule)(x * 2.0)
+    function = tape.as_function(y, x)
+    np.testing.assert_array_equal(function(x), y)  # on values it runs
+    said = rf"{rule.__name__} \(test_source.py:\d+\), a function with a gradient of its own, looks at .* jax.pure_callback\("
+    for do in (lambda: function.code, lambda: jax.grad(lambda x: function(x).sum())(jnp.ones(2))):
+        with pytest.raises(tf.errors.NoValueError, match=said):
+            do()
+
+
+def test_what_the_advice_on_numbers_says_is_code():
+    @tf.custom_gradient
+    def halved(v):
+        like = jax.ShapeDtypeStruct(v.shape, v.dtype)
+        return v, lambda dy: jax.pure_callback(lambda dy: np.asarray(dy) / 2, like, dy)
+
+    x = jnp.array([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = halved(x * x)
+    function = tape.as_function(y, x)
+    gradient = jax.grad(lambda s: pasted(function)(s).sum())(x)
+    np.testing.assert_allclose(gradient, np.asarray(tape.gradient(y, x)), rtol=1e-6)
+
+
 @pytest.mark.parametrize("x, text", [(2.0, "y = x * 3.0"), (np.inf, "@jax.custom_jvp")])
 def test_a_rule_that_has_a_rule_without_end(x, text):
     x = tf.constant(x)

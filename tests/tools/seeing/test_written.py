@@ -462,7 +462,7 @@ def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
         return jnp.mean((mlp(params, x) - y) ** 2)
 
     loss, grads = jax.value_and_grad(loss_fn)(params)
-    return (loss, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads))
+    return loss, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
 """
 
 # ---- a step in a `tf.function`, with a gradient of the user's ----

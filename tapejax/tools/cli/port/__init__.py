@@ -17,7 +17,7 @@ Refused, with the line: steps whose operations change from one to the next, Pyth
 started by ``output_gradients``, optimizers and settings of them that have no equal in Optax, complex variables.
 
 OUT.py is run on the recorded batches, and its losses are compared with the program's (`comparing`), in a process of its own in
-which neither tapejax nor TensorFlow can be imported (`alone`).
+which neither tapejax nor TensorFlow can be imported.
 """
 
 from .command import port as port

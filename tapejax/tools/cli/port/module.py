@@ -81,8 +81,10 @@ class Module:
             return dict(self._paths(list(updated_by)))
         found: dict[str, tuple[str, ...]] = {}
         for i, names in enumerate(together.values(), 1):
-            start = os.path.commonprefix(names).strip("_0123456789")
-            group = start if len(start) > 1 and start not in {p[0] for p in found.values()} else f"part_{i}"
+            paths = [str(getattr(self.steps.variables[name], "path", "")).split("/")[:-1] for name in names]
+            starts = [*os.path.commonprefix(paths)[:1], os.path.commonprefix(names).strip("_0123456789"), f"part_{i}"]
+            tops = {path[0] for path in found.values()}
+            group = next(start for start in starts if len(start) > 1 and start.isidentifier() and start not in tops)
             found |= {name: (group, *path) for name, path in self._paths(names)}
         return found
 
@@ -175,6 +177,7 @@ class Module:
         named = (n for n, x in gradient.block.after.items() if id(x) in targets and n.isidentifier())
         wish = next((n for n in named if "loss" in n), "loss")
         function = self._printed(kind, piece, wish, self.at(gradient))
+        piece.function = function
         has_aux = isinstance(piece.targets, tuple)
         call = self._arguments(piece)
         if not (len(gradient.targets) == 1 and np.ndim(gradient.targets[0]) == 0):
@@ -247,7 +250,7 @@ class Module:
                 # the tape only suspects it, and all steps are the same operations
                 function = as_function(shown, trees, names, whole=False)
             found = self.module.add(function, wish)
-        except (ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError, NotImplementedError) as error:
             raise Refused(at or self.path.name, "no code", error=error) from error
         for name, x in self.module.arrays.items():
             if getattr(getattr(x, "dtype", None), "kind", "V") == "V":
@@ -284,7 +287,7 @@ class Module:
         else:
             rate = repr(float(f"{applied.rate:.7g}"))
         text, look = optax_text(optimizer, rate, scheduled, at)
-        name = self.module.scope.new(identifier(optimizer.name))
+        name = self.module.scope.new(identifier(applied.name))
         self.optimizers[id(optimizer)] = optimizer, name, names
         comment = [f"# {line}" for line in textwrap.wrap(look, 86)]
         self.definitions.append("\n".join([*comment, *_laid_out([f"{name} = {text}"])]))
@@ -314,7 +317,7 @@ class Module:
         small, arrays = self._constants()
         data = self._data(first) | {f"constants/{name}": x for name, x in arrays.items()}
         plan = [f"update_{i}" if (i := self.steps.kind_of[step.number]) else "update" for step in first]
-        plan_text = f"[{plan[0]}] * {len(plan)}" if len(set(plan)) == 1 else f"[{', '.join(plan)}]"
+        one = len(set(plan)) == 1
         own = [text for text in self.definitions if text.startswith("def ")]
         optimizers = [text for text in self.definitions if text not in own]
         constants = [*small, *(f'{name} = jnp.asarray(NPZ["constants/{name}"])' for name in arrays)]
@@ -346,7 +349,8 @@ class Module:
             carry=", ".join(self.carry),
             init="\n".join(_laid_out(init, "    ")),
             updates="\n\n\n".join(self.updates),
-            plan=plan_text,
+            plan=f"i in range({len(plan)})" if one else f"i, step in enumerate([{', '.join(plan)}])",
+            step=plan[0] if one else "step",
             batch=PARTS["batch with numbers" if numbers else "batch"].replace("def f(", "def batch(").strip(),
         )
         return Written(text, data)
@@ -387,8 +391,7 @@ class Module:
     def _step_call(self, number: int) -> str:
         kind, carry = self.steps.kinds[number], ", ".join(self.carry)
         given = ", ".join([*self.carry, *(kind.expressions.get(n) or n for n in kind.arguments)])
-        losses = ", ".join(f"loss_{i + 1}" for i in range(len(kind.losses))) if len(kind.losses) > 1 else "loss"
-        losses = f"({losses})" if len(kind.losses) > 1 else losses
+        losses = f"({', '.join(piece.function for piece in kind.losses)})" if len(kind.losses) > 1 else "loss"
         return f"{carry}, {losses} = {f'update_{number}' if number else 'update'}({given})"
 
     def _types(self) -> str:
@@ -396,17 +399,15 @@ class Module:
         for name in self.carry[:2]:
             if name != "opt_state":
                 members = self.steps.members(name)
-                shown = [f"{'.'.join(self.groups.get(n, (n,)))} {_type_text(self.steps.initial[n])}" for n in members]
+                shown = [f"{'.'.join(self.groups.get(n, (n,)))}~{_type_text(self.steps.initial[n])}" for n in members]
                 if len(shown) > MOST_SHOWN:
                     shown[MOST_SHOWN - 1 :] = [f"and {len(shown) - MOST_SHOWN + 1} more"]
-                lines += textwrap.wrap(f"{name}: {', '.join(shown)}", 110, subsequent_indent="    ")
+                lines.append(f"{name}: {', '.join(shown)}")
         for i, kind in enumerate(self.steps.kinds):
-            shown = [f"{n} {_type_text(values[0])}" for n, values in kind.arguments.items()]
-            if shown:
-                lines += textwrap.wrap(
-                    f"update{f'_{i}' if i else ''}: {', '.join(shown)}", 110, subsequent_indent="    "
-                )
-        return "\n".join(lines) + "\n"
+            shown = [f"{n}~{_type_text(values[0])}" for n, values in kind.arguments.items()]
+            lines += [f"update{f'_{i}' if i else ''}: {', '.join(shown)}"] if shown else []
+        wrapped = [row for line in lines for row in textwrap.wrap(line, 118, subsequent_indent="    ")]
+        return "\n".join(wrapped).replace("~", " ") + "\n"
 
     def _where(self) -> str:
         """A comment: which lines of the program are the step, and what to put there."""

@@ -73,6 +73,7 @@ class Applied:
     """A call of a Keras optimizer: the gradients that it was given, and the arrays of its variables before and after."""
 
     optimizer: Optimizer
+    name: str  # what the program calls it
     line: int
     gradients: list[Array | None]
     variables: list[VariableLike]
@@ -206,11 +207,11 @@ class Observer:
                 step.events.append(Assigned(carried, 0, before, after, after))
         return any(names.get(carried.path, before) is not before for carried, before in pairs)
 
-    def _made_of_gradients(self, step: Step, through: bool = True) -> set[int]:
-        """The ids of a step's gradients and of what was computed of them, `through` variables as well or not."""
+    def _made_of_gradients(self, step: Step) -> set[int]:
+        """The ids of a step's gradients and of what was computed of them, through variables as well."""
         made = {id(x) for each in step.gradients for x in each.found if x is not None}
         for entry in step.recording.entries if made else ():
-            assigned = (self.values[id(x)][0] for x in entry.inputs if through and id(x) in self.values)
+            assigned = (self.values[id(x)][0] for x in entry.inputs if id(x) in self.values)
             if not made.isdisjoint(map(id, (*entry.inputs, *assigned))):
                 made.update(map(id, entry.outputs))
         return made
@@ -319,7 +320,11 @@ class Observer:
         after = [held(v) for v in variables]
         for variable, old, new in zip(variables, before, after, strict=True):
             self._own(variable, old, new)
-        self._step.applied.append(Applied(optimizer, frame.f_lineno, arrays, variables, before, after, rate, count))
+        own = (n for space in (frame.f_locals, frame.f_globals) for n, x in space.items() if x is optimizer)
+        name = next(own, optimizer.name)
+        self._step.applied.append(
+            Applied(optimizer, name, frame.f_lineno, arrays, variables, before, after, rate, count)
+        )
         return result
 
     def _assign(self, original: Callable, variable: VariableLike, value: TensorLike, *rest: Any, **more: Any) -> Any:

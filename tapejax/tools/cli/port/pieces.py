@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import types
+import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,6 @@ from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
-from ..imports import replaced
 from .observing import Applied, Block, Gradient, Step
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
@@ -59,6 +57,7 @@ class Piece:
     externals: list[External]
     labels: dict[Label, Array]  # what it reads of variables and gradients
     name: str = ""  # what the gradients of a loss are called
+    function: str = ""  # what the function of a loss is called
     arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
 
     @property
@@ -143,11 +142,17 @@ def piece_of(
         entry = kept[position]
         ins = tuple([number(x, (position, i)) for i, x in enumerate(entry.inputs)])
         numbers |= {id(x): len(numbers) + i for i, x in enumerate(x for x in entry.outputs if labelled(x) is None)}
-        parts.append((entry.op.canonicalised(), ins))
+        parts.append((_key(entry.op), ins))
         kept[position] = entry._replace(inputs=tuple(map(resolved, entry.inputs)))
     key = tuple(parts), tuple([number(x, (-1, i)) for i, x in enumerate(ends)])
     found = list(externals.values())
     return Piece(role, [subject], kept, jax.tree.unflatten(tree, ends), block, key, positions, found, labels)
+
+
+def _key(op: Any) -> Hashable:
+    """What is the same for the same operation: of a user's function with a gradient, an operation for each call, its code."""
+    function: Any = inspect.unwrap(op.fn) if getattr(op, "results", 0) else None
+    return op.canonicalised() if getattr(function, "__closure__", op) else function.__code__
 
 
 def where(step: Step, part: Gradient | Applied) -> str:
@@ -189,9 +194,8 @@ def as_function(piece: Piece, trees: dict[str, Nest], names: dict[str, Value], w
     tape._recording = recording
     ends, tree = jax.tree.flatten(piece.targets)
     ends = [Tensor(jnp.asarray(changes.get((-1, i), x))) for i, x in enumerate(ends)]
-    named = types.ModuleType("__main__")  # where a tape looks for names when no code of the user's is running
-    vars(named).update({name: x for name, x in names.items() if name.isidentifier()})
+    named = {name: x for name, x in names.items() if name.isidentifier()}
     first = next(iter(wrapped), "params")
     rest = {name: tree for name, tree in wrapped.items() if name != first} | arguments
-    with replaced(sys.modules, __main__=named):
-        return tape._as_function(jax.tree.unflatten(tree, ends), wrapped.get(first, {}), rest, {}, False, first)
+    target, sources = jax.tree.unflatten(tree, ends), wrapped.get(first, {})
+    return tape._as_function(target, sources, rest, {}, False, first, spaces=[named])

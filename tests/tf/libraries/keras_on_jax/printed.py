@@ -49,13 +49,13 @@ def dense(params, inputs):
     return jnp.tanh(inputs @ params["kernel"] + params["bias"])
 
 
-def dense_2(params, inputs):
+def dense_linear(params, inputs):
     return inputs @ params["kernel"] + params["bias"]
 
 
 def inner(params, inputs):
     t0 = dense(params["body"], inputs)
-    return (dense_2(params["right"], t0), dense_2(params["left"], t0))
+    return dense_linear(params["right"], t0), dense_linear(params["left"], t0)
 
 
 def f(params):
@@ -113,6 +113,7 @@ def test_a_model_has_the_name_that_the_program_has_for_it_and_no_constants_as_pa
         'def forecaster(params, c):\n    return dense(params["last"], rnn(params["cell"]["lstm_cell"], c))'
         in function.code
     )
+    assert "def step(kernel, recurrent_kernel, bias, carry, x):\n" in function.code
     assert "(jnp.zeros((5, 4), jnp.float32), jnp.zeros((5, 4), jnp.float32))" in function.code
     space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
     exec(compile(function.code, "<printed>", "exec"), space)
@@ -151,3 +152,21 @@ def test_a_recurrent_layer_takes_arguments():
     for given in (x, tf.constant(draw(4, 5, 3) * 2.0 - 1.0)):
         wanted = tf.reduce_mean(model(given) ** 2)
         np.testing.assert_allclose(space["f"](params, jnp.asarray(given)), wanted, rtol=1e-5)
+
+
+def test_a_loss_has_the_name_that_the_program_has_for_it_and_its_arguments_have_theirs():
+    """Keras converts the labels after the logits: so the roles of the two are no matter of their order."""
+    keras.utils.set_random_seed(0)
+    entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    layer, x, labels = layers.Dense(3), tf.constant(draw(5, 2)), tf.constant([0, 1, 2, 0, 1])
+    layer(x)
+    with tf.GradientTape() as tape:
+        logits = layer(x)
+        loss = entropy(labels, logits)
+    function = tape.as_function(loss, layer.trainable_variables, {"labels": labels})
+    assert "def entropy(logits, x):" in function.code
+    assert "entropy(logits, labels.astype(jnp.float32))" in function.code
+    space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(compile(function.code, "<printed>", "exec"), space)
+    params = function.tree([jnp.asarray(v) for v in layer.trainable_variables])
+    np.testing.assert_allclose(space["f"](params, jnp.asarray(labels)), loss, rtol=1e-5)

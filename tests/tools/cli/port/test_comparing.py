@@ -12,6 +12,12 @@ def test_losses_are_compared_relative_to_their_size():
     assert difference((np.nan,), (1.0,), 0.1) == float("inf") and difference((np.inf,), (np.inf,), 0.1) == 0.0
 
 
+@pytest.mark.parametrize("losses, status", [((3.0, 2.0, 0.02), 1), ((3.0, -2.0, 0.02), 0)])
+def test_a_loss_that_has_both_signs_is_compared_with_the_largest(capsys, losses, status):
+    found = [[x] for x in losses[:2]] + [[losses[2] + 3e-5]]
+    assert compare("here", {"losses": found, "error": ""}, [(x,) for x in losses], 1e-4) == status
+
+
 @pytest.mark.parametrize(
     "losses, error, status, said",
     [

@@ -1,0 +1,428 @@
+"""A block's operations run ahead, as one compiled program, where what came so far has led on in the same way before.
+
+A `Plan` is a recording that came back, with the gradient that was asked of it: the operations, the slots that they read, the
+query. It is found by the tape's line and the block's first operation, and is cut into `Chunk`s: when the first operation of one
+arrives, all that the chunk reads is known, from an input of that operation, what a variable holds now, or an array that was the
+same the last time. Then the chunk runs, the last one with the backward pass. Each operation that arrives is compared with the
+plan, by the identity of its Op and its inputs, and is given its output, a ``jax.Array`` as any other. At the first that differs
+the rest is dropped, and all goes on as without a plan.
+
+The output of each operation is computed once, behind a barrier: it is to the last bit what the operation gives compiled alone.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ..jaxprs import cache, contents
+from ..jaxprs.cache import Cache
+from ..jaxprs.dependence import SCALARS
+from ..jaxprs.fence import LOOKING_MODES, ConcreteArray, EvalTrace, current_trace, trace_context, trace_reference
+from ..jaxprs.types import Value, Values
+from ..tape import active, runner
+from ..tape.derivative import SweepsOp, derivative_op
+from ..tape.operation import Op, PythonOp
+from ..tape.query import Query, RecordedValues
+from ..tape.recording import Recording, is_deleted
+from ..tape.rules import depends_on_rules
+from ..tape.slicing import Program
+from ..tape.sweep import sweep
+from . import compared, schedule, trial
+
+_SETTINGS = {"": None, "off": None, "on": False, "always": True}
+_setting = os.environ.get("TAPEJAX_SPECULATE", "")
+if _setting not in _SETTINGS:
+    raise ValueError(
+        f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'on', 'always' or 'off', of which docs/speed.md tells"
+    )
+# Whether a plan is made at the second sighting; None: never.
+early: bool | None = _SETTINGS[_setting]
+# What a plan costs, in microseconds: to compile it, with its backward pass for each operation there and back, else for each
+# operation of two chunks; and what it saves each time, for an operation.
+COMPILE, COMPILE_BACKWARD, COMPILE_STEP, SAVED = 20_000, 6_000, 1_500, 20
+# How many operations a plan has at least, how many a chunk has on average and at most, and the bytes of all outputs and gradients
+# together: the gradients are there from the last chunk on.
+SHORTEST, CHUNK_LEAST, CHUNK_MOST, MOST_BYTES = 4, 3, 128, 16 << 20
+# A plan that has failed this often more than it held is dropped. It is made again when it came this many times as often.
+MOST_FAILURES, LATER = 3, 8
+# How many elements an array of NumPy's has at most that is part of a plan, and how many plans may begin alike.
+MOST_ELEMENTS, MOST_ALIKE = 64, 4
+# What must not run where its operation might not arrive: the first may never end, the second is the user's Python.
+ONLY_IN_TIME = ("while", "pure_callback")
+# XLA's pass that takes barriers away.
+_OPTIONS = {"xla_disable_hlo_passes": compared.PASS}
+
+# Whether there has been a plan: until then nobody looks for one.
+begun = False
+
+
+class NoPlanError(Exception):
+    """It cannot be run ahead."""
+
+
+class Sighting(schedule.Sightings):
+    """How often a recording came with its query, `at` how many a plan is made of it, what its values were the last time."""
+
+    __slots__ = ("before", "at")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.at = list[Any](), 2
+
+
+class Chunk(NamedTuple):
+    """Operations, compiled: from the slots `reads` to what each of them returns, and the gradients at a plan's end.
+
+    The operations are those up to the position `stop`, their outputs the slots from `first` on.
+    """
+
+    stop: int
+    reads: tuple[int, ...]
+    first: int
+    run: Callable[..., tuple[list[Any], list[Any]]]
+
+
+_plans: Cache[list[Plan]] = Cache(64)
+_compiled: Cache[Callable[..., Any]] = Cache(256)
+_sightings: Cache[Sighting] = Cache(1024)
+depends_on_rules(_plans, lambda key: key[:1])
+depends_on_rules(_compiled, lambda key: [op for op, _ in key[0]])
+depends_on_rules(_sightings, lambda key: [step.op for step in key[0].steps])
+
+
+class Plan:
+    """A recording, and the query that was asked of it. Slots: the outer values, then the outputs in order.
+
+    `values`: of the slots, the constants that are the same each time; `guesses`: what gives those of arrays; `debt`: how often it
+    failed more than it held.
+    """
+
+    def __init__(self, query: Query, program: Program, before: Sequence[Any]):
+        numbered, values, recording = *query.numbers, query.recording
+        written = [x for _, _, outs in numbered.entries for x in outs]
+        outer = sorted({*range(len(values))}.difference(written))
+        order = [*outer, *written]
+        slot = {x: i for i, x in enumerate(order)}
+        slots = {id(x): slot[number] for number, x in enumerate(values) if type(x) is ConcreteArray}
+        if len(slot) != len(order):  # an operation gave the same array twice
+            raise NoPlanError
+        self.program, self.context, self.debt = program, numbered.context, 0
+        self.ops = [op for op, _, _ in numbered.entries]
+        self.ins = [tuple([slot[x] for x in ins]) for _, ins, _ in numbered.entries]
+        self.outs = [tuple([slot[x] for x in outs]) for _, _, outs in numbered.entries]
+        self.read = [slot[x] for x in query.read]
+        self.asked = [*map(slot.get, (*numbered.targets, *numbered.sources)), *map(slots.get, recording.watched)]
+        self.state = _state(query)
+        self.key = _key(recording, self.ops[0], self.ins[0])
+        self.where = recording.marks[0].where  # kept alive: the key has its identity
+        self.outer, self.types = len(outer), [_type(values[x]) for x in outer]
+        self.arrays = [i for i, x in enumerate(order) if type(values[x]) is ConcreteArray]
+        self.values: list[Any] = [None] * len(order)
+        self.guesses: dict[int, Callable[[], Any]] = {}
+        holders = {key: holder for holder, held in recording.variables.values() if len(held) == 1 for key in held}
+        for i, x in enumerate(outer):
+            attributes = getattr(holders.get(id(values[x])), "__dict__", {})
+            value, former = values[x], before[x] if len(before) == len(values) else None
+            if _is_constant(value):
+                self.values[i] = value if _same(value, former) else None
+            elif name := next((k for k, y in attributes.items() if y is value), None):
+                holder = weakref.ref(holders[id(value)])
+                self.guesses[i] = lambda holder=holder, name=name: getattr(holder(), name, None)  # type: ignore[misc]
+            elif type(former) is weakref.ref and former() is value:
+                self.guesses[i] = former
+        self.chunks = self._chunks([values[x] for x in order])
+
+    def _chunks(self, values: Sequence[Any]) -> dict[int, Chunk]:
+        """The chunks by their beginnings: where an input is not known before it arrives, and where one would be too long."""
+        known = {i for i, x in enumerate(self.values) if i >= self.outer or i in self.guesses or x is not None}
+        edges, longest = [0], _longest(self.ops)
+        for k, ins in enumerate(self.ins):
+            if k > edges[-1] and (k - edges[-1] >= longest or not known.issuperset(ins)):
+                edges.append(k)
+            known.update(ins)
+        if len(self.ops) < CHUNK_LEAST * len(edges) or not known.issuperset(self.read):
+            raise NoPlanError
+        return {a: self._chunk(a, b, values) for a, b in zip(edges, [*edges[1:], len(self.ops)], strict=True)}
+
+    def _chunk(self, start: int, stop: int, values: Sequence[Any]) -> Chunk:
+        steps = list(zip(self.ops[start:stop], self.ins[start:stop], strict=True))
+        whole = len(self.program.steps) <= schedule.COMPILE_AT_MOST and not self.program.runs_python
+        ends = self.read if whole and stop == len(self.ops) else []
+        outs = [i for slots in self.outs[start:stop] for i in slots]
+        wanted = [i for i in dict.fromkeys([*[i for _, ins in steps for i in ins], *ends]) if i < outs[0]]
+        reads = tuple([i for i in wanted if self.values[i] is None])
+        constants = [i for i in wanted if self.values[i] is not None]
+        place = {i: k for k, i in enumerate([*reads, *constants, *outs])}.__getitem__
+        same = tuple([(op, tuple(map(place, ins))) for op, ins in steps])
+        backward = (self.program, tuple(map(place, ends))) if ends else None
+        given, fixed = [values[i] for i in reads], [values[i] for i in constants]
+        key = same, backward, tuple(map(_type, given)), tuple(map(_digits, fixed)), self.context
+        avals = [values[i].aval for i in outs]
+        run = _compiled.peek(key) or _compiled.get(key, _compile, same, backward, given, fixed, avals)
+        return Chunk(stop, reads, outs[0], run)
+
+    def fits(self, inputs: Values) -> bool:
+        """Whether it may begin with these `inputs` of its first operation."""
+        pairs = [(x, slot, self.guess(slot)) for x, slot in zip(inputs, self.ins[0], strict=True)]
+        return all([self.is_typed(x, slot) if known is None else _same(x, known) for x, slot, known in pairs])
+
+    def guess(self, slot: int) -> Any:
+        """The value that the slot of an outer value will have; None if that is not known."""
+        return self.guesses[slot]() if slot in self.guesses else self.values[slot]
+
+    def is_typed(self, x: Value, slot: int) -> bool:
+        """Whether the outer value `x` is of the type of the one in the plan."""
+        if type(x) is not ConcreteArray:
+            return _is_constant(x) and bool(_type(x) == self.types[slot])
+        if x.aval is not self.types[slot] and x.aval == self.types[slot]:  # the latter takes ten times as long
+            self.types[slot] = x.aval
+        return x.aval is self.types[slot] and not x.committed
+
+
+def _longest(ops: Sequence[Op]) -> int:
+    """How many operations a chunk has at most: where a loop was unrolled, a number that makes chunks equal."""
+    ids, middle = list(map(id, ops)), len(ops) // 3
+    spans = range(1, min(CHUNK_MOST, middle) + 1)
+    period = next((p for p in spans if ids[middle : middle + 2 * p] == ids[middle + p : middle + 3 * p]), CHUNK_MOST)
+    return CHUNK_MOST // period * period
+
+
+def _compile(steps: Any, backward: Any, given: Values, constants: Values, avals: Sequence[Any]) -> Callable[..., Any]:
+    """The program of operations whose outputs are of the types `avals`; `backward`: the gradient's program and its values."""
+
+    def ahead(*inputs: Any) -> tuple[list[Any], list[Any]]:
+        values, returned = [*inputs, *constants], []
+        for op, ins in steps:
+            # the barrier takes any pytree, though JAX has no types for it
+            returned.append(jax.lax.optimization_barrier(runner.current.run(op, [values[i] for i in ins])))  # type: ignore[no-untyped-call]
+            values += jax.tree.leaves(returned[-1])
+        back = backward and derivative_op("gradient", sweep, backward[0]).fn(*[values[i] for i in backward[1]])
+        return returned, back or []
+
+    compiled = jax.jit(ahead, compiler_options=_OPTIONS)
+    program = compiled.trace(*given).jaxpr
+    late = any([contents.contains(program, name) for name in ONLY_IN_TIME])
+    if late or program.effects or program.out_avals[: len(avals)] != avals:
+        raise NoPlanError
+    return compiled
+
+
+# ---- constants: to a tape they are their digits, not values with an identity -------------------------------------------
+
+
+def _is_number(kind: Any) -> bool:  # `type(x)`
+    # Python's, and JAX's subclasses of these, which have a dtype
+    return kind in SCALARS or (issubclass(kind, (int, float, complex)) and kind.__module__.startswith("jax."))
+
+
+def _is_constant(x: Value) -> bool:
+    return _is_number(x.__class__) or (isinstance(x, (np.ndarray, np.generic)) and x.size <= MOST_ELEMENTS)
+
+
+def _type(x: Value) -> Any:
+    """What a plan depends on of an outer value, beside its digits."""
+    if type(x) is ConcreteArray and not x.committed:
+        return x.aval
+    if not _is_constant(x):
+        raise NoPlanError
+    return type(x), getattr(x, "dtype", None), np.shape(x), getattr(x, "weak_type", None)
+
+
+def _digits(x: Value) -> Any:
+    return _type(x), repr(x) if _is_number(x.__class__) else x.tobytes()
+
+
+def _same(x: Value, y: Value) -> bool:
+    """Whether two values are one, or constants with the same digits."""
+    return x is y or (type(x) is type(y) and _is_constant(x) and _is_constant(y) and bool(_digits(x) == _digits(y)))
+
+
+# ---- learning --------------------------------------------------------------------------------------------------------
+
+
+def run_sweeps(op: SweepsOp, inputs: Values) -> list[Any]:
+    """What `op` gives, a sweep: what was computed ahead, or computed now."""
+    query: Any = inputs.query if type(inputs) is RecordedValues else None
+    session = query and query.ahead
+    if session is not None and op.take is sweep:
+        query.ahead = None
+        session.plan.debt = max(0, session.plan.debt - 2)  # one was for having begun
+        if session.back:
+            back = iter(session.back)
+            gradients = [None if slot is None else next(back) for slot in op.program.sources]
+            if cache.shadow is not None:
+                cache.shadow.ahead("gradient", gradients, lambda: schedule.run_sweeps(op, *inputs))
+            return gradients
+    elif query is not None and op.take is sweep and early is not None and type(current_trace()) is EvalTrace:
+        _learn(query, op.program)
+    return schedule.run_sweeps(op, *inputs)
+
+
+def _learn(query: Query, program: Program) -> None:
+    """Notes that `query`, which has this `program`, came once more; makes a plan of it when that pays."""
+    global begun
+    entries, recording, values = query.entries, query.recording, query.numbers[1]
+    if len(entries) < SHORTEST or not recording.marks or not trial._plain():
+        return
+    sighting = _sightings.get((program, query.read, len(entries)), Sighting)
+    if not sighting.count and not early:
+        whole, steps = len(program.steps) <= schedule.COMPILE_AT_MOST, len(entries) + len(program.steps)
+        cost = COMPILE_BACKWARD * steps if whole else COMPILE_STEP * min(len(entries), 2 * CHUNK_MOST)
+        sighting.at = 3 + (COMPILE + cost) // (SAVED * len(entries))
+    count = sighting.again() + 1
+    if count == sighting.at - 1:  # of arrays weak references
+        sighting.before = [weakref.ref(x) if type(x) is ConcreteArray else _is_constant(x) and x for x in values]
+    elif count == sighting.at:
+        sighting.at *= LATER
+        before, sighting.before = sighting.before, []
+        other = query.watched or query.include_nondifferentiable or entries is not recording.entries
+        size = sum([getattr(x, "nbytes", 0) for xs in (query.arrays, *[e.outputs for e in entries]) for x in xs])
+        if other or size > MOST_BYTES or not all([_is_plain(entry.op, entry.outputs) for entry in entries]):
+            return
+        try:
+            plan = Plan(query, program, before)
+        except NoPlanError:
+            return
+        alike = _plans.peek(plan.key) or _plans.get(plan.key, list)
+        others = [x for x in alike if (x.program, x.asked) != (program, plan.asked) or not x.fits(entries[0].inputs)]
+        alike[:] = [plan, *others[: MOST_ALIKE - 1]]
+        begun = True
+
+
+def _is_plain(op: Op, outputs: Values) -> bool:
+    """Whether an operation is nothing but a function that is compiled, of arrays that the user has not placed."""
+    # a primitive may be bound in the program, but a jitted function that was asked for more than compilation may not
+    bound = (
+        op.call is None
+        or cache.shadow is not None
+        or getattr((op.bound or (None,))[0], "name", "jit") not in contents.JIT
+    )
+    function = bound and op.key is not op and op.canonicalised() is op
+    python = isinstance(op, PythonOp) or op.runs_python
+    return function and not python and all([type(x) is ConcreteArray and not x.committed for x in outputs])
+
+
+def _state(query: Query) -> Any:
+    """What a gradient depends on, beside the values."""
+    begins = [begin for _, begin in query.recording.watched.values()]
+    others = query.held, query.watched, query.include_nondifferentiable, trace_context()
+    return [entry.op for entry in query.entries], begins, *others
+
+
+def _key(recording: Recording, op: Op, inputs: Sequence[Any]) -> Any:
+    return op, (where := recording.marks[0].where) and (id(where[0]), where[1]), len(inputs)
+
+
+# ---- following -------------------------------------------------------------------------------------------------------
+
+_of_thread = active._eager_recordings
+_nans, _infs, _ = LOOKING_MODES
+
+
+def follow(op: Op, inputs: Values) -> Any:
+    """What `op` gives, if that was computed ahead; else None."""
+    if type(trace_reference.value) is not EvalTrace or len(recordings := _of_thread.active) != 1:
+        return None
+    recording = recordings[0]
+    session = recording.ahead
+    if session is None and not recording.entries and recording.marks:
+        session = _begin(recording, op, inputs)
+    recording.ahead = False  # and so it stays after an interrupt
+    outputs = session.step(op, inputs) if session else None
+    if outputs is not None:
+        if cache.shadow is not None:  # what is compared runs as without a plan
+            cache.shadow.ahead(op.name, outputs, lambda: runner.current.run(op, inputs))
+        recording.ahead = session
+    return outputs
+
+
+def _begin(recording: Recording, op: Op, inputs: Values) -> Session | None:
+    """A session, if there is a plan that begins in this way."""
+    alike = _plans.peek(_key(recording, op, inputs)) or []
+    for plan in alike[:]:
+        if plan.debt > MOST_FAILURES:
+            alike[:] = [x for x in alike if x is not plan]
+        elif plan.fits(inputs):
+            plan.debt += 1
+            return Session(plan)
+    return None
+
+
+class Session:
+    """A block that has followed a plan so far, up to `position`; up to `stop` it is computed.
+
+    `returned`: what the operations from `position` on return; `back`: the gradients, once they are known.
+    """
+
+    __slots__ = ("plan", "values", "position", "stop", "returned", "back")
+
+    def __init__(self, plan: Plan):
+        self.plan, self.values, self.position, self.stop = plan, plan.values[:], 0, 0
+        self.returned: Iterator[Any] = iter(())
+        self.back: Sequence[Any] = ()
+
+    def step(self, op: Op, inputs: Values) -> Any:
+        """What `op` gives, or None if the plan has another operation, or other inputs, here."""
+        plan, position, values = self.plan, self.position, self.values
+        if position == len(plan.ops) or (
+            op is not plan.ops[position] and (cache.shadow is None or op != plan.ops[position])
+        ):
+            return None
+        ins = plan.ins[position]
+        if len(inputs) != len(ins) or trace_context() != plan.context or _nans.value or _infs.value:
+            return None
+        chunk = plan.chunks[position] if position == self.stop else None
+        for slot in chunk.reads if chunk is not None else ():
+            values[slot] = plan.guess(slot) if values[slot] is None else values[slot]
+        for x, slot in zip(inputs, ins, strict=True):
+            known = values[slot]
+            if known is None and chunk is not None and slot < plan.outer:
+                values[slot] = x
+            elif not (x is known or _same(x, known)) or (type(x) is ConcreteArray and x.is_deleted()):
+                return None
+        if chunk is not None and not self.launch(chunk):
+            return None
+        self.position = position + 1
+        return next(self.returned)
+
+    def launch(self, chunk: Chunk) -> bool:
+        """Runs `chunk`, if what it reads is of its types."""
+        plan, values = self.plan, self.values
+        given = [values[slot] for slot in chunk.reads]
+        if not trial._plain() or not all([i >= plan.outer or plan.is_typed(values[i], i) for i in chunk.reads]):
+            return False
+        try:
+            returned, back = chunk.run(*given)
+        except Exception:  # of any type: it is for the operation that reads a deleted array, say, to tell
+            return False
+        leaves = jax.tree.leaves(returned)
+        values[chunk.first : chunk.first + len(leaves)] = leaves
+        self.stop, self.returned, self.back = chunk.stop, iter(returned), back
+        return len(set(map(id, leaves)).difference(map(id, given))) == len(leaves)  # else JAX handed one on
+
+    def answer(self, query: Query) -> tuple[Program, list[Any]] | None:
+        """The program of `query` and the values that it reads, if it is the plan's, of the plan's recording."""
+        plan, values, recording = self.plan, self.values, query.recording
+        recording.ahead = False
+        alive = plan in (_plans.peek(plan.key) or ())  # a gradient may have been registered
+        as_planned = alive and self.position == len(plan.ops) and _state(query) == plan.state
+        if not as_planned or type(current_trace()) is not EvalTrace or query.entries is not recording.entries:
+            return None
+        asked = [*query.targets, *query.arrays, *[x for x, _ in recording.watched.values()]]
+        for x, i in zip(asked, plan.asked, strict=False):
+            if i is not None and values[i] is None and plan.is_typed(x, i):  # no operation reads it
+                values[i] = x
+        ids = [id(values[i]) for i in plan.arrays]
+        slots = dict(zip(ids, plan.arrays, strict=True))
+        written = [id(x) for entry in query.entries for x in entry.outputs]
+        read = [values[i] for i in plan.read]
+        same = list(map(slots.get, map(id, asked))) == plan.asked and written == ids[len(ids) - len(written) :]
+        if same and len(slots) == len(ids) and not any(map(is_deleted, read)):  # no value takes the place of two
+            query.ahead = self
+        return (plan.program, read) if query.ahead else None
