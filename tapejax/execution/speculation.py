@@ -268,7 +268,9 @@ def _learn(query: Query, program: Program) -> None:
     """Notes that `query`, which has this `program`, came once more; makes a plan of it when that pays."""
     global begun
     entries, recording, values = query.entries, query.recording, query.numbers[1]
-    if len(entries) < SHORTEST or not recording.marks or not trial._plain():
+    # an operation without a key is another one at each call, and may hold arrays
+    unkeyed = any([entry.op.key is entry.op for entry in entries])
+    if unkeyed or len(entries) < SHORTEST or not recording.marks or not trial._plain():
         return
     sighting = _sightings.get((program, query.read, len(entries)), Sighting)
     if not sighting.count and not early:
@@ -303,9 +305,8 @@ def _is_plain(op: Op, outputs: Values) -> bool:
         or cache.shadow is not None
         or getattr((op.bound or (None,))[0], "name", "jit") not in contents.JIT
     )
-    function = bound and op.key is not op and op.canonicalised() is op
-    python = isinstance(op, PythonOp) or op.runs_python
-    return function and not python and all([type(x) is ConcreteArray and not x.committed for x in outputs])
+    function = bound and op.canonicalised() is op and not isinstance(op, PythonOp) and not op.runs_python
+    return function and all([type(x) is ConcreteArray and not x.committed for x in outputs])
 
 
 def _state(query: Query) -> Any:

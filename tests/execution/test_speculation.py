@@ -638,6 +638,29 @@ def test_a_plan_keeps_no_variable_and_no_array(held, no_shadow):
     require_same(plain(0, *variables()), without(plain, 0, *variables()))
 
 
+def test_what_an_operation_without_a_key_holds_is_let_go(held, no_shadow):
+    """It never comes again, so that nothing is noted of its program: what its rule closes over was kept with that."""
+    x = jnp.arange(1.0, 4.0)
+
+    def once():
+        w = jnp.arange(3.0)
+
+        @jax.custom_vjp
+        def product(a, b):
+            return a * b
+
+        product.defvjp(lambda a, b: (a * b, (a, b)), lambda kept, ct: (w * ct * kept[1], w * ct * kept[0]))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = jax.lax.cond(x[0] > 0, lambda x: product(x, x), lambda x: -product(x, x), x)
+        np.testing.assert_array_equal(tape.gradient(y, x), 2 * w * x)
+        return weakref.ref(w)
+
+    kept = [once() for _ in range(4)]
+    gc.collect()
+    assert sum(w() is not None for w in kept) <= 1  # JAX itself may keep the last
+
+
 def test_two_models_in_one_line(held, no_shadow):
     one, other = variables(), (tf.Variable([0.3, 0.4]), tf.Variable([1.0, 2.0]))
     for i in range(24):
