@@ -786,8 +786,8 @@ def test_what_a_call_stored_is_gone():
 
     expected = gradient()
     for kept in (trace._staged._young, trace._staged._old):
-        for _, _, stores, _ in kept.values():
-            for store in stores:
+        for call in kept.values():
+            for store in call.stores:
                 if store:
                     store.reset()
     for _ in range(2):
