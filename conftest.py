@@ -161,6 +161,7 @@ def pytest_terminal_summary(terminalreporter):
 
 # Files of few tests that run for minutes: a worker that starts one of these last runs it alone.
 LONG = [
+    "test_distribute",
     "test_notebooks",
     "test_keras",
     "test_keras_parity",

@@ -106,7 +106,7 @@ def code(function: Callable[..., Any], *args: Nest) -> Any:
       *args: what it is called with, once; the code is for arguments of these shapes and dtypes.
 
     Returns:
-      What `GradientTape.as_function` gives: printed it is code, and it can be called.
+      What `GradientTape.as_function` gives. Printed it is code, and it can be called.
 
     >>> import jax, jax.numpy as jnp
     >>> import tapejax

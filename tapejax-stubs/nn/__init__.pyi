@@ -26,7 +26,7 @@ def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None
       InvalidArgumentError: the bias has another length than there are channels.
     """
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> tf.Tensor:
-    """The sum of the losses, weighted, divided by the batch size, by default the number of losses.
+    """The sum of the losses, weighted, divided by the batch size, by default the number of losses of all replicas.
 
     Raises:
       ValueError: the losses are a scalar.
@@ -145,7 +145,7 @@ def relu6(features: TensorLike, name: str | None = None) -> tf.Tensor:
 def sampled_softmax_loss(weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: IntLike, num_classes: IntLike, num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = True, seed: IntLike | None = None, name: str = 'sampled_softmax_loss') -> tf.Tensor:
     """The cross entropy of each example over its true classes and `num_sampled` that were drawn; arguments as `nce_loss`."""
 def scale_regularization_loss(regularization_loss: TensorLike | Sequence[TensorLike]) -> tf.Tensor:
-    """The sum of the loss, or of a list of losses: there is one replica."""
+    """The sum of the loss, or of a list of losses, divided by the number of replicas: each adds its part to the global loss."""
 def selu(features: TensorLike, name: str | None = None) -> tf.Tensor:
     """The scaled exponential linear unit.
 

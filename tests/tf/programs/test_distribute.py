@@ -33,8 +33,13 @@ def agree(found, kept):
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("wide", ["0", WIDE])
-@pytest.mark.parametrize("count", ["1", "2", "4"])
+@pytest.mark.parametrize(
+    ("count", "wide"),
+    [
+        ("1", "0"), ("2", "0"), ("4", "0"), pytest.param("2", "1", id="2-64-bit"),
+        *[pytest.param(count, "1", id=f"{count}-64-bit", marks=pytest.mark.slow) for count in ("1", "4")],
+    ],
+)  # fmt: skip
 def test_programs(count, wide):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_ENABLE_X64": wide}
     environment.pop("XLA_FLAGS", None)  # may ask for another number of devices
