@@ -40,9 +40,7 @@ def rebind(primitive: Primitive, subfuns: Sequence[Subfun], params: Params) -> t
 
     def bind(*args: Any) -> list[Any]:
         for fun in subfuns:
-            for store in getattr(fun, "stores", ()):
-                if store:
-                    store.reset()
+            empty(getattr(fun, "stores", ()))
         out = primitive.bind(*args, subfuns=subfuns, **params)
         repack[:] = [_repacked(out)]
         return list(out)
@@ -153,6 +151,12 @@ def keep_stores_of_rule(subfuns: Sequence[Subfun]) -> None:
     if any(map(is_filled, rule)):
         for store in function:
             store.reset()
+
+
+def empty(stores: Sequence[Any]) -> None:
+    """Forgets what a call has stored, so that the call can be made again."""
+    for store in filter(None, stores):  # None, and one that is empty, are false
+        store.reset()
 
 
 def are_filled(stores: Sequence[Any]) -> bool:

@@ -194,10 +194,9 @@ class RecorderTrace(Recorder):
         return staged_call if recurs and not arrays else Once(staged_call)
 
     def _run_function(self, name: str, again: Function, subfuns: Sequence[Subfun], tracers: Values) -> StagedCall:
-        """Runs a call of a function with a rule, which cannot be traced. What it reads beside its arguments become inputs."""
+        """Runs a call of a function with a rule, which cannot be traced. What it reads beside its arguments becomes inputs."""
         inside = Recording()
-        for store in filter(None, subfuns[0].stores):
-            store.reset()
+        calls.empty(subfuns[0].stores)
         function = _arrays_or_numbers(functools.partial(active.alone, [inside], subfuns[0].call_wrapped), tracers)
         outputs = fence.under(self.outer, function, *tracers)
         for recording in self.recordings:
