@@ -21,7 +21,6 @@ REGISTRIES = {
     "tapejax.execution.trial._trials": "the operations on trial, which `clear` has begin anew",
     "tapejax.jaxprs.cache._caches": "the tables themselves",
     "tapejax.jaxprs.canonical._EXACT": "how the values of a class are told apart",
-    "tapejax.jaxprs.custom_rules.composed": "how a live function's rule was composed",
     "tapejax.jaxprs.fence._hidden": "classes of traces that JAX was told of",
     "tapejax.tf.values.tensor._ARRAYS": "classes of arrays",
     "tapejax.tf.values.dtypes._known": "dtypes, of which there is one object each",
