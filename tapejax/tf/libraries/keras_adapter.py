@@ -354,8 +354,7 @@ def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
         return symbolic_call(self, *arrays_in(args), **arrays_in(kwargs))
 
     setattr(layer, fence.BUILD, build)
-    operation.symbolic_call = call_symbolically
-    layer.__call__, operation.__call__ = call_layer, call_operation
+    layer.__call__, operation.__call__, operation.symbolic_call = call_layer, call_operation, call_symbolically
     layer.add_loss = functools.wraps(add_loss)(lambda self, loss: add_loss(self, arrays_in(loss)))
     backend.compute_output_spec = functools.wraps(compute_output_spec)(infer)
     backend.set_keras_mask = functools.wraps(set_keras_mask)(lambda x, mask: set_keras_mask(x, arrays_in(mask)))
