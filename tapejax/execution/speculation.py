@@ -38,7 +38,7 @@ from . import compared, convolutions, schedule, trial
 _SETTINGS = {"": False, "on": False, "off": None, "always": True}
 _setting = os.environ.get("TAPEJAX_SPECULATE", "")
 if _setting not in _SETTINGS:
-    raise ValueError(f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'on', 'always' or 'off' (docs/speed.md), or unset it")
+    raise ValueError(f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'on', 'always' or 'off' (docs/speed.md)")
 # Whether a plan is made at the second sighting; False: when it pays; None: never.
 early: bool | None = _SETTINGS[_setting]
 # What a plan costs, in microseconds: to compile it, with its backward pass for each operation there and back, else for each
