@@ -39,16 +39,6 @@ class _Renaming(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self.expressions.get(node.id, node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        self.generic_visit(node)
-        match node:
-            case ast.Subscript(
-                value=ast.Subscript(value=x, slice=ast.Slice(lower=ast.Constant() as i, step=None)),
-                slice=ast.Constant(value=0),
-            ):
-                return ast.Subscript(x, i, ast.Load())  # x[3:][0]
-        return node
-
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         args = []
         for arg in node.args.args:

@@ -121,6 +121,12 @@ class Code:
                 self.constants.append(f"{name} = {text}")
         return self._known[id(x)][1]
 
+    def space(self) -> dict[str, Any]:
+        """The namespace in which the code runs."""
+        space = dict(SCOPE) | self.large
+        exec("\n".join([*self.constants, *self.helpers]), space)
+        return space
+
     # -- operations --
 
     def operation(self, op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:

@@ -105,30 +105,16 @@ class Function:
         return found.union(*(s.plain_names() for s in self.statements))
 
     def forwarded(self) -> ast.Call | None:
-        """The call of another function with names that is all there is, its results in their order."""
-        result = self.result
-        if len(self.statements) == 1 and isinstance(result, ast.Tuple):
-            (statement,) = self.statements
-            if [getattr(x, "id", None) for x in result.elts] == statement.outs and statement.expression is not None:
-                result = statement.expression
-        elif self.statements:
-            return None
-        match result:
+        """The call of another function with names that is all there is."""
+        match self.result:
             case ast.Call(func=ast.Name(), args=args, keywords=[]) if all(isinstance(arg, ast.Name) for arg in args):
-                return result
+                return None if self.statements else self.result
         return None
 
     def is_short(self) -> bool:
         """Whether all there is is one operation of parameters."""
-        match self.result:
-            case ast.Call(func=ast.Attribute(), args=parts):
-                pass
-            case ast.BinOp(left=left, right=right):
-                parts = [left, right]
-            case _:
-                return False
-        used = [part.id for part in parts if isinstance(part, ast.Name)]
-        return not self.statements and len(used) == len(parts) == len(set(used)) and set(used) == set(self.parameters)
+        operations = [node for node in ast.walk(self.result) if isinstance(node, (ast.Call, ast.BinOp))]
+        return not self.statements and len(operations) == 1 and keys_of(self.result) == Counter(self.parameters)
 
     def as_expression(self) -> ast.expr:
         """A function without statements: what it calls, if it hands its parameters on, else a lambda."""
@@ -203,8 +189,8 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
         ):
             continue
         if out is not None and not kept and expression is not None:
-            uses = [(i, t.keys()[out]) for i, t in enumerate(todo)]
-            total = sum(n for _, n in uses) + keys_of(function.result)[out]
+            uses = [i for i, t in enumerate(todo) if t.keys()[out]]
+            total = sum(todo[i].keys()[out] for i in uses) + keys_of(function.result)[out]
             again = isinstance(expression, ast.Name)
             if total and (total == 1 or again) and _moved(function, todo, uses, s, expression, names, depth):
                 continue
@@ -215,23 +201,26 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
 def _moved(
     function: Function,
     todo: list[Statement],
-    uses: Sequence[tuple[int, int]],
+    uses: Sequence[int],
     moved: Statement,
     expression: ast.expr,
     names: Names,
     depth: int,
 ) -> bool:
-    """Writes `expression` in the place of what `moved` makes, if lines do not get too long by it."""
-    new = []
+    """Writes `expression` in the place of what `moved` makes, if lines do not get too long by it; not in local functions."""
     (out,) = moved.outs
     assert out is not None
     origins = moved.origins if moved.function is None else (*moved.origins, *moved.function.origins)
-    for i, n in uses:
-        if n:
-            changed = _with(todo[i], moved, expression, names, depth)
-            if changed is None:
-                return False
-            new.append((i, changed))
+    new = {}
+    for i in uses:
+        s = todo[i]
+        if s.expression is None:
+            return False
+        changed = layout.replaced(s.expression, {out: expression})
+        heads = ", ".join("_" if o is None else names.wishes.get(o, "t0") for o in s.outs)
+        if len(INDENT * depth) + len(heads) + len(" = ") + len(names.shown(changed)) > WIDTH:
+            return False
+        new[i] = replace(s, expression=changed, origins=(*origins, *s.origins))
     result = function.result
     if keys_of(result)[out]:
         result = layout.replaced(result, {out: expression})
@@ -240,26 +229,10 @@ def _moved(
             if not isinstance(result, (ast.Tuple, ast.List, ast.Dict)) or max(map(len, shown)) > WIDTH:
                 return False
         function.origins = (*origins, *function.origins)
-    for i, changed in new:
-        todo[i] = replace(changed, origins=(*origins, *changed.origins))
+    for i, s in new.items():
+        todo[i] = s
     function.result = result
     return True
-
-
-def _with(s: Statement, moved: Statement, expression: ast.expr, names: Names, depth: int) -> Statement | None:
-    """The statement with `expression` in the place of what `moved` makes; None if it is too long then."""
-    (out,) = moved.outs
-    assert out is not None
-    if s.function is not None:
-        inner = replace(s.function, statements=list(s.function.statements))
-        uses = [(i, t.keys()[out]) for i, t in enumerate(inner.statements)]
-        fits = _moved(inner, inner.statements, uses, moved, expression, names, depth + 1)
-        return replace(s, function=inner) if fits else None
-    assert s.expression is not None
-    changed = layout.replaced(s.expression, {out: expression})
-    heads = ", ".join("_" if o is None else names.wishes.get(o, "t0") for o in s.outs)
-    fits = len(INDENT * depth) + len(heads) + len(" = ") + len(names.shown(changed)) <= WIDTH
-    return replace(s, expression=changed) if fits else None
 
 
 # ---- names and text -------------------------------------------------------------------------------------------------

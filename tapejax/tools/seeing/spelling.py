@@ -40,6 +40,7 @@ from .tables import tables
 
 # Arrays of more elements than this are not written out: the printed code takes them from names.
 WRITTEN_OUT = 100
+SHORT = 8  # and a range of not more is written as what is in it
 SPELLINGS_KEPT = 4096
 
 # Where printed code looks names up.
@@ -629,7 +630,7 @@ def array_text(x: Array) -> str | None:
     if (found == first).all() and not (found.dtype.kind == "f" and first == 0 and np.signbit(found).any()):
         fill = {"0": "zeros", "1": "ones"}.get(number(first).removesuffix(".0"))
         return f"jnp.{fill}({found.shape}, {dtype})" if fill else f"jnp.full({found.shape}, {number(first)}, {dtype})"
-    if found.ndim == 1 and found.dtype.kind in "if" and (found == np.arange(found.size)).all():
+    if found.ndim == 1 and found.size > SHORT and found.dtype.kind in "if" and (found == np.arange(found.size)).all():
         return f"jnp.arange({found.size}, dtype={dtype})"
     if found.size > WRITTEN_OUT:
         return None
