@@ -12,13 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.dependence import has_tangent, kind_of
+from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value
 from ...tape import jacobian as jacobians
 from ...tape.derivative import DerivativeOp, derivative_op
 from ...tape.recording import Entry
 from ...tape.slicing import Program
-from . import layout, scopes
+from . import again, layout, scopes
 from .listing import identifier
 from .recorded import Line, Scope, Within, Writer, common_path, item
 from .scopes import Function, Key, Statement, new_key
@@ -101,11 +101,7 @@ def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
 
 
 def _linked(line: Line) -> frozenset[int]:
-    """The inputs on which the derivative of the result depends."""
-    positions = tuple([i for i, x in enumerate(line.inputs) if isinstance(x, jax.Array) and has_tangent(x)])
-    entry = Entry(line.op, tuple(line.inputs), tuple(line.outputs))
-    links = line.op.links(entry, tuple(map(kind_of, line.inputs)), positions)
-    return frozenset().union(*links.by)
+    return again.linked(Entry(line.op, tuple(line.inputs), tuple(line.outputs)))
 
 
 def _varying(line: Line, scope: Scope) -> set[int]:
@@ -212,7 +208,7 @@ class _Derivative:
                     names.likes[key] = argument
         self.arguments = ", ".join(arguments)
         self.argnums = f", argnums={tuple(range(len(arguments)))}" if len(arguments) > 1 else ""
-        return Function(parameters, statements, _one_or_tuple(results))
+        return Function(parameters, statements, layout.one_or_tuple(results))
 
     def _argument(self, x: Value) -> str:
         return self.writer.argument(x, id(x) in self.varying, self.scope)
@@ -294,8 +290,8 @@ class _Derivative:
             for argument, result in (("{}", "{}"), ("{}[None]", "{}[0]")):
                 one = eval(f"lambda x: {result.format(f'of({argument})').format('x')}", {"of": of})
                 with contextlib.suppress(Exception):  # what it does has no meaning for one example
-                    same = all(_is_close(jax.vmap(one)(y), of(y)) for y in (x, *others))
-                    if same and _is_close(jax.vmap(jax.jacrev(one))(x), wanted):
+                    same = all(again.close(jax.vmap(one)(y), of(y)) for y in (x, *others))
+                    if same and again.close(jax.vmap(jax.jacrev(one))(x), wanted):
                         return argument, result
         except Exception:  # traced values, or no code
             pass
@@ -356,18 +352,10 @@ class _Derivative:
         return Statement([value, *outs], expression, pattern=pattern)
 
 
-def _is_close(x: Any, y: Any) -> bool:
-    return x.shape == y.shape and x.dtype == y.dtype and bool(jnp.allclose(x, y, rtol=1e-4, atol=1e-6, equal_nan=True))
-
-
 def _sum(parts: Sequence[ast.expr], of: Sequence[Value], weights: str) -> ast.expr:
     if weights:
         return _fill(f"{{}} * {weights}" if jnp.ndim(of[0]) == 0 else f"jnp.vdot({{}}, {weights})", parts)
     return _fill(" + ".join("{}" if jnp.ndim(x) == 0 else "jnp.sum({})" for x in of), parts)
-
-
-def _one_or_tuple(parts: Sequence[ast.expr]) -> ast.expr:
-    return parts[0] if len(parts) == 1 else ast.Tuple([*parts], ast.Load())
 
 
 def _fill(text: str, parts: Sequence[ast.expr]) -> ast.expr:

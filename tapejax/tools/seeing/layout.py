@@ -60,6 +60,10 @@ def arguments(args: Sequence[ast.arg]) -> ast.arguments:
     return ast.arguments(posonlyargs=[], args=list(args), kwonlyargs=[], kw_defaults=[], defaults=[])
 
 
+def one_or_tuple(parts: Sequence[ast.expr]) -> ast.expr:
+    return parts[0] if len(parts) == 1 else ast.Tuple([*parts], ast.Load())
+
+
 def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.expr:
     """`expression` with others in place of names."""
     renamed: ast.expr = _Renaming(expressions).visit(_copy(expression))
@@ -80,7 +84,8 @@ def names_in(expression: ast.expr) -> list[str]:
 
 def text_of(expression: ast.expr) -> str:
     """An expression on one line."""
-    return _formatted(ast.unparse(ast.fix_missing_locations(expression)))
+    text = ast.unparse(ast.fix_missing_locations(expression))
+    return _formatted(re.sub(r"\[(\d+):\]\[0\]", r"[\1]", text))  # x[3:][0]
 
 
 # A string; or the base of a power of numbers or names, which may be dotted, where no bracket stands before or behind.

@@ -7,6 +7,7 @@ ran become a call of a function; those that a derivative was taken of become a f
 from __future__ import annotations
 
 import ast
+import os.path
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import CodeType
@@ -92,13 +93,12 @@ def _shared(before: Sequence[Place], after: Sequence[Place], again: bool) -> int
         return level
     elif after[level][1] > before[level][1]:
         return level + 1
-    while level > 0 and not _in_loop(*after[level]):  # the instruction was run before
+    while level > 0:  # the instruction was run before: in a loop
+        code, instruction = after[level]
+        if any(start <= instruction <= stop for start, stop in bytecode(code).rounds):
+            break
         level -= 1
     return level + 1
-
-
-def _in_loop(code: CodeType, instruction: int) -> bool:
-    return any(start <= instruction <= stop for start, stop in bytecode(code).rounds)
 
 
 def is_function(code: CodeType) -> bool:
@@ -119,24 +119,15 @@ def is_named(code: CodeType) -> bool:
 # So many values of a flat tree are handed over one by one.
 FEW = 3
 _NUMBER = re.compile(r"_\d+$")
-# where the name of a class says less
-_CALLED = {
-    "functional": "model",
-    "sequential": "model",
-    "base_conv": "conv",
-    "base_pooling": "pooling",
-    "loss_function_wrapper": "loss_function",
-}
 
 
 def call_name(code: CodeType) -> str:
     """What a function that is printed for calls of `code` is called."""
-    if code.co_name in ("call", "__call__"):
-        of = code.co_qualname.split(".")[-2:-1]
-        if of and of[0] != "<locals>":
-            name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", of[0]).lower()
-            return _CALLED.get(name, name)
-    return "model" if code.co_name in ("call", "__call__") else code.co_name.strip("_") or "function"
+    called, of = code.co_name in ("call", "__call__"), code.co_qualname.split(".")[-2:-1]
+    if not called or of in ([], ["<locals>"]):
+        return "model" if called else code.co_name.strip("_") or "function"
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", of[0]).lower()
+    return "model" if name in ("functional", "sequential") else name.removeprefix("base_").removesuffix("_wrapper")
 
 
 def _name_in(caller: Running, code: CodeType) -> str:
@@ -448,7 +439,7 @@ class Writer:
             handed[root] = part = scope.part(path, [x for _, x in parts])
             self.names.guesses[part] = item(path[0], path[1:])
             given = [each for each in given if all(each[1] is not x for _, x in parts)]
-        result: ast.expr = results[0] if len(results) == 1 else ast.Tuple([*results], ast.Load())
+        result = layout.one_or_tuple(results)
         first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Function([], statements, result)))])}
         given.sort(key=lambda each: first.get(each[0], len(first)))
         parameters = self._ordered(code, lines, depth, given)
@@ -615,10 +606,6 @@ def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:
     return found
 
 
-def common_path(paths: Sequence[Path]) -> Path:
+def common_path(paths: Iterable[Path]) -> Path:
     """The path of the smallest tree that has all of them."""
-    found = paths[0][:-1]
-    for path in paths:
-        count = next((i for i, (a, b) in enumerate(zip(found, path[:-1], strict=False)) if a != b), None)
-        found = found[: min(len(found), len(path) - 1) if count is None else count]
-    return found
+    return tuple(os.path.commonprefix([path[:-1] for path in paths]))

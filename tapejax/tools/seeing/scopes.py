@@ -156,16 +156,15 @@ class Names:
 
     def shown(self, expression: ast.expr) -> str:
         """The text of an expression, with what is not named yet as it is likely to be."""
-        found: dict[str, ast.expr] = {}
-        inner: dict[str, ast.expr] = {}
-        for node in ast.walk(expression):
-            for name in [getattr(node, "id", None) or getattr(node, "arg", None)]:
-                if isinstance(name, str) and is_key(name):
-                    text = self.given.get(name) or self.wish(name) or "t0"
-                    found[name] = self.meanings.get(name) or self.guesses.get(name) or ast.Name(text, ast.Load())
-                    for key in keys_of(found[name]):
-                        inner[key] = ast.Name(self.given.get(key) or self.wishes.get(key) or "t0", ast.Load())
-        return layout.text_of(layout.replaced(layout.replaced(expression, found), inner))
+        for _ in range(2):  # a meaning has keys, too
+            names = (getattr(node, "id", None) or getattr(node, "arg", None) for node in ast.walk(expression))
+            keys = {name for name in names if isinstance(name, str) and is_key(name)}
+            expression = layout.replaced(expression, {key: self._likely(key) for key in keys})
+        return layout.text_of(expression)
+
+    def _likely(self, key: Key) -> ast.expr:
+        text = self.given.get(key) or self.wish(key) or "t0"
+        return self.meanings.get(key) or self.guesses.get(key) or ast.Name(text, ast.Load())
 
 
 # ---- what is used once is written where it is used -------------------------------------------------------------------

@@ -191,9 +191,8 @@ def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:
     paths = [tuple(str(getattr(v, "path", "")).split("/")) for v in sources]
     if min(map(len, paths)) < 2 or len(set(paths)) < len(paths):
         return None
-    shortest = min(map(len, paths)) - 1
-    common = next((i for i in range(shortest) if len({path[i] for path in paths}) > 1), shortest)
-    return [path[common:] for path in paths]
+    start = len(recorded.common_path(paths))
+    return [path[start:] for path in paths]
 
 
 class Module:
