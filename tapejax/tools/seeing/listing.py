@@ -310,9 +310,12 @@ def expression_at(code: CodeType, instruction: int) -> ast.expr | None:
 
 def operands(code: CodeType, instruction: int) -> tuple[str | None, ...]:
     """The names of what a call or an operator takes, in their order, None where that is no name; () where none is."""
-    node: Any = expression_at(code, instruction) if instruction >= 0 else None
-    parts: Sequence[ast.expr] = node.args if isinstance(node, ast.Call) else ()
-    parts = (node.left, node.right) if isinstance(node, ast.BinOp) else parts
+    parts: Sequence[ast.expr] = ()
+    match expression_at(code, instruction) if instruction >= 0 else None:
+        case ast.Call(args=args, keywords=keywords) if all(keyword.arg for keyword in keywords):
+            parts = args
+        case ast.BinOp(left=left, right=right):
+            parts = [left, right]
     names = tuple([getattr(part, "id", None) for part in parts])
     return names if any(names) else ()
 

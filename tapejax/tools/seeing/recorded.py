@@ -452,9 +452,8 @@ class Writer:
         if not user:
             shapes = _Shapes({x.shape: key for key, x, _ in reversed(parameters) if jnp.ndim(x) > 1})
             for s in statements:
-                if s.expression is not None:
-                    filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
-                    s.expression = shapes.visit(layout.replaced(s.expression, filled))
+                filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
+                s.expression = shapes.visit(layout.replaced(s.expression, filled))
         scopes.inline(function, self.names)
         expression = self._applied(code, function, handed)
         return [Statement([scope.key(x) for x in wanted], expression)]

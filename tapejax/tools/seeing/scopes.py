@@ -52,7 +52,7 @@ def names_used(function: Function) -> Iterator[Key]:
             yield node.id
 
     for s in function.statements:
-        yield from names_used(s.function) if s.function is not None else calls(s.expression)
+        yield from calls(s.expression) if s.function is None else names_used(s.function)
     yield from calls(function.result)
 
 
@@ -61,7 +61,7 @@ class Statement:
     """``outs = expression``; or the definition of a local function, of which `outs` has the key."""
 
     outs: list[Key | None]
-    expression: ast.expr | None = None
+    expression: ast.expr = ast.Constant(None)
     function: Function | None = None
     effects: bool = False
     pattern: str = ""  # how results are taken apart: "{0}, ({1}, {2})"
@@ -69,17 +69,7 @@ class Statement:
 
     def keys(self) -> Counter[Key]:
         """What it uses."""
-        if self.function is not None:
-            return self.function.free()
-        assert self.expression is not None
-        return keys_of(self.expression)
-
-    def plain_names(self) -> set[str]:
-        """Names of modules, constants and other functions in it."""
-        if self.function is not None:
-            return self.function.plain_names()
-        assert self.expression is not None
-        return {name for name in names_in(self.expression) if not is_key(name)}
+        return keys_of(self.expression) if self.function is None else self.function.free()
 
 
 @dataclass
@@ -99,10 +89,6 @@ class Function:
         made = {*self.parameters, *(out for s in self.statements for out in s.outs)}
         used = sum((s.keys() for s in self.statements), keys_of(self.result))
         return Counter({key: n for key, n in used.items() if key not in made})
-
-    def plain_names(self) -> set[str]:
-        found = {name for name in names_in(self.result) if not is_key(name)}
-        return found.union(*(s.plain_names() for s in self.statements))
 
     def forwarded(self) -> ast.Call | None:
         """The call of another function with names that is all there is."""
@@ -176,22 +162,18 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
     todo = list(function.statements)
     while todo:
         s = todo.pop(0)
+        out = (s.outs[0] if len(s.outs) == 1 else None) or ""
+        kept = s.effects or s.pattern or s.function is None and (not values or out in names.wishes)
+        uses = [] if kept else [i for i, t in enumerate(todo) if t.keys()[out]]
+        total = sum(todo[i].keys()[out] for i in uses) + keys_of(function.result)[out]
+        expression: ast.expr | None = s.expression
         if s.function is not None:
+            if not total:
+                continue
             inline(s.function, names, depth + 1, values)
             expression = None if s.function.statements or s.function.defined else s.function.as_expression()
-        else:
-            expression = s.expression
-        (out,) = s.outs if len(s.outs) == 1 else (None,)
-        kept = s.effects or s.pattern or s.function is None and (not values or out in names.wishes)
-        if s.function is not None and not any(
-            out in keys for keys in (*(t.keys() for t in todo), keys_of(function.result))
-        ):
-            continue
-        if out is not None and not kept and expression is not None:
-            uses = [i for i, t in enumerate(todo) if t.keys()[out]]
-            total = sum(todo[i].keys()[out] for i in uses) + keys_of(function.result)[out]
-            again = isinstance(expression, ast.Name)
-            if total and (total == 1 or again) and _moved(function, todo, uses, s, expression, names, depth):
+        if not kept and expression is not None and (total == 1 or total and isinstance(expression, ast.Name)):
+            if _moved(function, todo, uses, s, expression, names, depth):
                 continue
         done.append(s)
     function.statements = done
@@ -213,7 +195,7 @@ def _moved(
     new = {}
     for i in uses:
         s = todo[i]
-        if s.expression is None:
+        if s.function is not None:
             return False
         changed = layout.replaced(s.expression, {out: expression})
         heads = ", ".join("_" if o is None else names.wishes.get(o, "t0") for o in s.outs)
@@ -239,7 +221,7 @@ def _moved(
 
 def name_all(function: Function, names: Names, reserved: set[str]) -> None:
     """Gives each key in `function` a name. `reserved`: names that have a meaning already."""
-    blocked = reserved | function.plain_names()
+    blocked = reserved | {name for name in names_used(function) if not is_key(name)}
     for key in function.free():
         blocked |= {names.given[key]} if key in names.given else set()
         blocked |= set(names_in(names.meanings[key])) if key in names.meanings else set()
@@ -252,9 +234,7 @@ def name_all(function: Function, names: Names, reserved: set[str]) -> None:
     for i, s in enumerate(function.statements):
         if s.function is not None:
             name_all(s.function, names, reserved)
-        else:
-            assert s.expression is not None
-            _name_lambdas(s.expression, names, reserved)
+        _name_lambdas(s.expression, names, reserved)
         held = {name for name, key in current.items() if last.get(key, -1) > i}
         for out in s.outs:
             if out is not None:
@@ -316,7 +296,6 @@ def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], 
         yield from lines(s.function, names.given[s.outs[0]], names, indent)
         yield ""
         return
-    assert s.expression is not None
     outs = ["_" if out is None else names.given[out] for out in s.outs]
     head = re.sub(r"\((_, )*_,?\)", "_", s.pattern.format(*outs)) if s.pattern else ", ".join(outs)
     expression = layout.replaced(s.expression, found)

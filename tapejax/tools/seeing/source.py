@@ -211,6 +211,7 @@ class Module:
         self.code = Code(self.scope, lambda arg: self.writer.names.key_in_tree(arg))
         self.flat = flat
         self.writer = recorded.Writer(self.code, derivatives.write)
+        self.constants, self.arrays = self.code.constants, self.code.large
         self.main: list[list[str]] = []
 
     @property
@@ -219,14 +220,6 @@ class Module:
 
     def _functions(self) -> list[list[str]]:
         return [*map(str.splitlines, self.code.helpers), *self.writer.functions, *self.main]
-
-    @property
-    def constants(self) -> list[str]:
-        return self.code.constants
-
-    @property
-    def arrays(self) -> dict[str, Array]:
-        return self.code.large
 
     @property
     def lines(self) -> list[str]:

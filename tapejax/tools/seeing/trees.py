@@ -28,8 +28,7 @@ class _Mapping(ast.NodeTransformer):
         function = self.function
         function.result = self.visit(function.result)
         for s in function.statements:
-            if s.expression is not None:
-                s.expression = self.visit(s.expression)
+            s.expression = self.visit(s.expression)
         while True:
             used = [*sum((s.keys() for s in function.statements), keys_of(function.result))]
             for key in used:  # a leaf is written as a part of its tree
