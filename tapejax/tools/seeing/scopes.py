@@ -91,10 +91,16 @@ class Function:
         return Counter({key: n for key, n in used.items() if key not in made})
 
     def forwarded(self) -> ast.Call | None:
-        """The call of another function with names that is all there is."""
-        match self.result:
+        """The call of another function with names that is all there is, its results in their order."""
+        result = self.result
+        if len(self.statements) == 1 and isinstance(result, ast.Tuple):
+            if [getattr(x, "id", None) for x in result.elts] == self.statements[0].outs:
+                result = self.statements[0].expression
+        elif self.statements:
+            return None
+        match result:
             case ast.Call(func=ast.Name(), args=args, keywords=[]) if all(isinstance(arg, ast.Name) for arg in args):
-                return None if self.statements else self.result
+                return result
         return None
 
     def is_short(self) -> bool:
