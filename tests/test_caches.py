@@ -15,13 +15,13 @@ import pytest
 import tapejax as tf
 from tapejax.jaxprs import cache
 from tapejax.jaxprs.cache import Cache
+from tapejax.tf.programs import distribute
 
 # What grows and is no table of what was made: `clear` must not touch it.
 REGISTRIES = {
     "tapejax.execution.trial._trials": "the operations on trial, which `clear` has begin anew",
     "tapejax.jaxprs.cache._caches": "the tables themselves",
     "tapejax.jaxprs.canonical._EXACT": "how the values of a class are told apart",
-    "tapejax.jaxprs.custom_rules.composed": "how a live function's rule was composed",
     "tapejax.jaxprs.fence._hidden": "classes of traces that JAX was told of",
     "tapejax.tf.values.tensor._ARRAYS": "classes of arrays",
     "tapejax.tf.values.dtypes._known": "dtypes, of which there is one object each",
@@ -76,6 +76,7 @@ def work():
         assert tape.explain(z, [w])
     tf.random.stateless_normal([2], [1, 2])
     tf.nest.flatten({"a": np.ones(2)})
+    tf.distribute.get_strategy()._compiled(distribute._Defined(work))
     with pytest.raises(AttributeError):
         tf.no_such_name  # noqa: B018
 

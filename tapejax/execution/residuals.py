@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 from jax import jit
 
 from ..jaxprs import cache, derivatives
-from ..jaxprs.cache import Cache, by_object
+from ..jaxprs.cache import Cache
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.contents import facts, jaxprs_in, tells_zeros
 from ..jaxprs.dependence import Links, has_tangent, type_has_tangent
@@ -169,23 +168,19 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
 
 def _reached(inputs: Values, recordings: Sequence[Recording]) -> Positions:
     """Which inputs carry gradient."""
-    reached = set().union(*map(_reached_in, recordings))
+    reached = set[int]().union(*map(_reached_in, recordings))
     return tuple([i for i, x in enumerate(inputs) if id(x) in reached and has_tangent(x)])
 
 
 def _reached_in(recording: Recording) -> set[int]:
     """The ids of the arrays that are watched, or were computed from one that was: gradient may go back to them."""
-    seen, ids = _reached_ids.get(recording, (0, set()))
+    seen, ids = recording.reached
     ids.update(recording.watched)
     for entry in recording.entries[seen:]:
         if any([id(x) in ids for x in entry.inputs]):
             ids.update(map(id, entry.outputs))
-    _reached_ids[recording] = len(recording.entries), ids
+    recording.reached = len(recording.entries), ids
     return ids
-
-
-# how many entries of a recording were looked at, and what `_reached_in` found among them
-_reached_ids: weakref.WeakKeyDictionary[Recording, tuple[int, set[int]]] = by_object()
 
 
 def is_large(program: JaxProgram) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -46,12 +45,14 @@ class Composed(NamedTuple):
     make: Callable[..., Function]
 
 
-# By the function that pulls back. Tracing rules inside rules takes a time that grows with a power of their number.
-composed: weakref.WeakKeyDictionary[Function, Composed] = weakref.WeakKeyDictionary()
-
-
 def composition_of(params: Params) -> Composed | None:
-    return composed.get(function_in(params["bwd"])) if "bwd" in params and not asking.without_rules else None
+    """What the function that pulls back has as its attribute `composed`, if it is one of ours.
+
+    Tracing rules inside rules takes a time that grows with a power of their number.
+    """
+    asked = "bwd" in params and not asking.without_rules
+    composition = getattr(function_in(params["bwd"]), "composed", None) if asked else None
+    return composition if isinstance(composition, Composed) else None
 
 
 def remade(params: Params, composition: Composed, programs: Iterable[JaxProgram]) -> dict[str, Any]:

@@ -110,6 +110,8 @@ class Recording:
         self.origins: dict[int, Value] = {}
         # what a runner computed ahead of this recording, and answers queries from; None as long as it has not looked
         self.ahead: Any = None
+        # how many entries a runner has looked at, and the ids of the arrays among theirs to which gradient may go back
+        self.reached: tuple[int, set[int]] = (0, set())
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(
@@ -132,7 +134,7 @@ class Recording:
         copied = Recording()
         vars(copied).update({name: copy.copy(value) for name, value in vars(self).items()})
         copied.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
-        copied.ahead = False
+        copied.ahead, copied.reached = False, (0, set())
         return copied
 
     def folded(self) -> Recording:

@@ -135,7 +135,7 @@ def composed(*programs):
             return (jaxpr_as_fun(factor)(x)[0] * ct,)
 
         f.defvjp(lambda x: (f(x), x), backward)
-        custom_rules.composed[backward] = custom_rules.Composed((function, factor), make)
+        backward.composed = custom_rules.Composed((function, factor), make)
         return f
 
     return make(*programs), make

@@ -139,7 +139,7 @@ def _reversible(test: JaxProgram, step: JaxProgram) -> Callable:
         return _joined(smooth_consts, none[: len(consts)], to_consts), _joined(smooth, none[: len(start)], to_state)
 
     loop.defvjp(forward, backward)
-    custom_rules.composed[backward] = custom_rules.Composed((test, step), _flat_loop)
+    backward.composed = custom_rules.Composed((test, step), _flat_loop)  # type: ignore[attr-defined]
     return loop
 
 

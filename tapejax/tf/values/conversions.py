@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ...jaxprs.cache import Cache
-
 _PLAIN = (int, float, complex, np.generic, np.ndarray)
 _registered: list[tuple[int, type | tuple[type, ...], Callable]] = []
 
@@ -48,21 +46,12 @@ def register_tensor_conversion_function(
         raise TypeError(f"conversion_func must be callable, got {conversion_func!r}")
     _registered.append((priority, kinds, conversion_func))
     _registered.sort(key=lambda entry: entry[0])
-    _functions.clear()
 
 
 def functions_for(value: object) -> tuple[Callable, ...]:
     """The functions that may convert `value`, in the order in which they are asked."""
-    kind: Any = type(value)
-    return _functions.get(kind, _functions_for, kind)
-
-
-_functions: Cache[tuple[Callable, ...]] = Cache(1024)
-
-
-def _functions_for(kind: Any) -> tuple[Callable, ...]:
-    own = (_by_protocol,) if hasattr(kind, "__tf_tensor__") else ()
-    return own + tuple(function for _, kinds, function in _registered if issubclass(kind, kinds))
+    own = (_by_protocol,) if hasattr(type(value), "__tf_tensor__") else ()
+    return (*own, *[function for _, kinds, function in _registered if issubclass(type(value), kinds)])
 
 
 def _by_protocol(value: Any, dtype: Any, name: str | None, as_ref: bool) -> Any:

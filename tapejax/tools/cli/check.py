@@ -228,7 +228,6 @@ def _annotated(function: Any) -> Any:
         return None
 
 
-@memoised(4096)
 def _result(path: str) -> str | None:
     """The path of what a call of ``tf.data.Dataset.range`` gives: ``tf.data.Dataset()``; None where that is not known."""
     kind = _called(path)
