@@ -404,6 +404,9 @@ NOT_UNDER = {
     },
     "speculate": {
         "a plan is compiled": ["test_short_programs.py::test_nothing_is_compiled"],
+        "last digits change when a plan begins": [
+            "test_explain_says.py::test_the_gradient_is_the_same_before_and_after",
+        ],
     },
     "plain_runner": {
         "a pullback that is not compiled reads what was donated": [
