@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, TypeAlias
+from unittest import mock
 
-import jax
 import numpy as np
 
 from ....jaxprs.types import Value
@@ -24,7 +24,7 @@ from ....tape.recording import Recording
 from ....tape.structures import sources_of, targets_of
 from ....tf.values import keras_fence, nest, reading
 from ....tf.values.structures import is_variable, leaf_of
-from ....tf.values.tensor import Tensor, Variable
+from ....tf.values.tensor import Variable
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
 from ...seeing.listing import Names, parts_of, user_frames
 
@@ -154,15 +154,13 @@ class Observer:
                     self.steps.pop()  # what the program does after its loop came with it
 
     def patch(self, owner: object, name: str, method: Callable) -> None:
-        original, own = getattr(owner, name), vars(owner).get(name)
+        original = getattr(owner, name)
 
         @functools.wraps(original)
         def patched(*args: Any, **kwargs: Any) -> Any:
             return method(original, *args, **kwargs)
 
-        setattr(owner, name, patched)
-        # what was inherited is inherited again
-        self._patches.callback(*((delattr, owner, name) if own is None else (setattr, owner, name, own)))
+        self._patches.enter_context(mock.patch.object(owner, name, patched))
 
     def _patch_keras(self) -> None:
         reading.install_adapters()  # whose hooks come first: ours see what the user assigns
@@ -379,13 +377,6 @@ def held(variable: VariableLike) -> Array:
     if isinstance(variable, Variable):
         return reading.held(variable)
     return keras_fence.held(variable)
-
-
-def _array_of(value: object) -> Array | None:
-    """The array of a tensor or a variable, without a note of it on the tapes; None of anything else."""
-    if isinstance(value, Tensor):
-        return value._array
-    return value if isinstance(value, jax.Array) else held(value) if is_variable(value) else None
 
 
 def user_frame() -> FrameType | None:
