@@ -35,13 +35,11 @@ from ..tape.slicing import Program, slice_program
 from ..tape.sweep import sweep
 from . import compared, convolutions, schedule, trial
 
-_SETTINGS = {"": None, "off": None, "on": False, "always": True}
+_SETTINGS = {"": False, "on": False, "off": None, "always": True}
 _setting = os.environ.get("TAPEJAX_SPECULATE", "")
 if _setting not in _SETTINGS:
-    raise ValueError(
-        f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'on', 'always' or 'off', of which docs/speed.md tells"
-    )
-# Whether a plan is made at the second sighting; None: never.
+    raise ValueError(f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'on', 'always' or 'off' (docs/speed.md)")
+# Whether a plan is made at the second sighting; False: when it pays; None: never.
 early: bool | None = _SETTINGS[_setting]
 # What a plan costs, in microseconds: to compile it, with its backward pass for each operation there and back, else for each
 # operation of two chunks; and what it saves each time, for an operation that is in it, there or back.
@@ -117,7 +115,8 @@ class Plan:
         self.ins = [tuple([slot[x] for x in ins]) for _, ins, _ in numbered.entries]
         self.outs = [tuple([slot[x] for x in outs]) for _, _, outs in numbered.entries]
         self.read = [slot[x] for x in query.read]
-        self.asked = [*map(slot.get, (*numbered.targets, *numbered.sources)), *map(slots.get, recording.watched)]
+        asked = *numbered.targets, *numbered.sources, *[x for _, x in numbered.watched[: len(query.watched)]]
+        self.asked = [*map(slot.get, asked), *map(slots.get, recording.watched)]
         self.state = _state(query)
         self.key = _key(recording, self.ops[0], self.ins[0])
         self.where = recording.marks[0].where  # kept alive: the key has its identity
@@ -285,9 +284,9 @@ def _learn(query: Query, program: Program) -> None:
     elif count == sighting.at:
         sighting.at *= LATER
         before, sighting.before = sighting.before, []
-        other = query.watched or query.include_nondifferentiable or entries is not recording.entries
         size = sum([getattr(x, "nbytes", 0) for xs in (query.arrays, *[e.outputs for e in entries]) for x in xs])
-        if other or size > MOST_BYTES or not all([_is_plain(entry.op, entry.outputs) for entry in entries]):
+        plain = entries is recording.entries and all([_is_plain(entry.op, entry.outputs) for entry in entries])
+        if not plain or size > MOST_BYTES:
             return
         try:
             plan = Plan(query, program, before)
@@ -311,7 +310,7 @@ def _is_plain(op: Op, outputs: Values) -> bool:
 def _state(query: Query) -> Any:
     """What a gradient depends on, beside the values."""
     ops, begins = [entry.op for entry in query.entries], [begin for _, begin in query.recording.watched.values()]
-    return ops, begins, query.held, query.watched, query.include_nondifferentiable, trace_context()
+    return ops, begins, query.held, len(query.watched), query.include_nondifferentiable, trace_context()
 
 
 def _key(recording: Recording, op: Op, inputs: Sequence[Any]) -> Any:
@@ -373,13 +372,12 @@ class Session:
         planned = plan.ops[position] if position < len(plan.ops) else None
         if op is not planned and (cache.shadow is None or op != planned):
             return None
-        ins = plan.ins[position]
-        if len(inputs) != len(ins) or trace_context() != plan.context or _nans.value or _infs.value:
+        if len(inputs) != len(plan.ins[position]) or trace_context() != plan.context or _nans.value or _infs.value:
             return None
         chunk = plan.chunks[position] if position == self.stop else None
         for slot in chunk.reads if chunk is not None else ():
             values[slot] = plan.guess(slot) if values[slot] is None else values[slot]
-        for x, slot in zip(inputs, ins, strict=True):
+        for x, slot in zip(inputs, plan.ins[position], strict=True):
             known = values[slot]
             if known is None and chunk is not None and slot < plan.outer:
                 values[slot] = x
@@ -413,7 +411,7 @@ class Session:
         as_planned = alive and self.position == len(plan.ops) and _state(query) == plan.state
         if not as_planned or type(current_trace()) is not EvalTrace or query.entries is not recording.entries:
             return None
-        asked = [*query.targets, *query.arrays, *[x for x, _ in recording.watched.values()]]
+        asked = [*query.targets, *query.arrays, *query.watched, *[x for x, _ in recording.watched.values()]]
         for x, i in zip(asked, plan.asked, strict=False):
             if i is not None and values[i] is None and plan.is_typed(x, i):  # no operation reads it
                 values[i] = x

@@ -179,6 +179,7 @@ def test_private_names_stand_in_the_fence_alone():
     used = {path: set(filter(None, map(private, ast.walk(tree)))) & of_keras for path, tree in trees.items()}
     listed = {name for names in fence.CLASSES.values() for name in names}
     assert listed <= of_keras and len(adapters) >= 6
+    assert OWN <= set().union(*used.values())
     assert {name: path.name for path in trees for name in used[path] - ours - OWN} == {}
     listed |= {*fence.ON_ARRAYS, *[x for names in fence.MODULES.values() for x in names.split() if x[0] == "_"]}
     assert {name: p.name for p in adapters for name in listed if re.search(rf"\b{name}\b", CODE[p])} == {}
