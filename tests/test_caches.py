@@ -15,6 +15,7 @@ import pytest
 import tapejax as tf
 from tapejax.jaxprs import cache
 from tapejax.jaxprs.cache import Cache
+from tapejax.tf.programs import distribute
 
 # What grows and is no table of what was made: `clear` must not touch it.
 REGISTRIES = {
@@ -75,6 +76,7 @@ def work():
         assert tape.explain(z, [w])
     tf.random.stateless_normal([2], [1, 2])
     tf.nest.flatten({"a": np.ones(2)})
+    tf.distribute.get_strategy()._compiled(distribute._Defined(work))
     with pytest.raises(AttributeError):
         tf.no_such_name  # noqa: B018
 

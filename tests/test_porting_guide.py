@@ -31,6 +31,7 @@ DATA = re.search(BLOCK, PREAMBLE)[1]
 IN_ONE_PROCESS = """
 import json, sys
 import jax, numpy
+sys.modules["matplotlib"] = sys.modules["sklearn"] = None  # as in parity/keras_processes.py
 for task, program in json.load(sys.stdin).items():
     names = {}
     exec(program, names)

@@ -31,20 +31,18 @@ from ..tape.operation import Op, PythonOp
 from ..tape.query import Query, RecordedValues
 from ..tape.recording import Recording, is_deleted
 from ..tape.rules import depends_on_rules
-from ..tape.slicing import Program
+from ..tape.slicing import Program, slice_program
 from ..tape.sweep import sweep
-from . import compared, schedule, trial
+from . import compared, convolutions, schedule, trial
 
-_SETTINGS = {"": None, "off": None, "on": False, "always": True}
+_SETTINGS = {"": False, "on": False, "off": None, "always": True}
 _setting = os.environ.get("TAPEJAX_SPECULATE", "")
 if _setting not in _SETTINGS:
-    raise ValueError(
-        f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'on', 'always' or 'off', of which docs/speed.md tells"
-    )
-# Whether a plan is made at the second sighting; None: never.
+    raise ValueError(f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'on', 'always' or 'off' (docs/speed.md)")
+# Whether a plan is made at the second sighting; False: when it pays; None: never.
 early: bool | None = _SETTINGS[_setting]
 # What a plan costs, in microseconds: to compile it, with its backward pass for each operation there and back, else for each
-# operation of two chunks; and what it saves each time, for an operation.
+# operation of two chunks; and what it saves each time, for an operation that is in it, there or back.
 COMPILE, COMPILE_BACKWARD, COMPILE_STEP, SAVED = 20_000, 6_000, 1_500, 20
 # How many operations a plan has at least, how many a chunk has on average and at most, and the bytes of all outputs and gradients
 # together: the gradients are there from the last chunk on.
@@ -100,7 +98,7 @@ class Plan:
     """A recording, and the query that was asked of it. Slots: the outer values, then the outputs in order.
 
     `values`: of the slots, the constants that are the same each time; `guesses`: what gives those of arrays; `debt`: how often it
-    failed more than it held.
+    failed more than it held; `numbers`: what `program` reads, as the query numbered it.
     """
 
     def __init__(self, query: Query, program: Program, before: Sequence[Any]):
@@ -112,12 +110,13 @@ class Plan:
         slots = {id(x): slot[number] for number, x in enumerate(values) if type(x) is ConcreteArray}
         if len(slot) != len(order):  # an operation gave the same array twice
             raise NoPlanError
-        self.program, self.context, self.debt = program, numbered.context, 0
+        self.program, self.numbers, self.context, self.debt = program, query.read, numbered.context, 0
         self.ops = [op for op, _, _ in numbered.entries]
         self.ins = [tuple([slot[x] for x in ins]) for _, ins, _ in numbered.entries]
         self.outs = [tuple([slot[x] for x in outs]) for _, _, outs in numbered.entries]
         self.read = [slot[x] for x in query.read]
-        self.asked = [*map(slot.get, (*numbered.targets, *numbered.sources)), *map(slots.get, recording.watched)]
+        asked = *numbered.targets, *numbered.sources, *[x for _, x in numbered.watched[: len(query.watched)]]
+        self.asked = [*map(slot.get, asked), *map(slots.get, recording.watched)]
         self.state = _state(query)
         self.key = _key(recording, self.ops[0], self.ins[0])
         self.where = recording.marks[0].where  # kept alive: the key has its identity
@@ -207,6 +206,8 @@ def _compile(steps: Any, backward: Any, given: Values, constants: Values, avals:
 
     compiled = jax.jit(ahead, compiler_options=_OPTIONS)
     program = compiled.trace(*given).jaxpr
+    if convolutions.quick(program) is not program:  # as `trial` replaces them
+        compiled = jax.jit(convolutions.made_quick(ahead), compiler_options=_OPTIONS)
     late = any([contents.contains(program, name) for name in ONLY_IN_TIME])
     if late or program.effects or program.out_avals[: len(avals)] != avals:
         raise NoPlanError
@@ -276,16 +277,16 @@ def _learn(query: Query, program: Program) -> None:
     if not sighting.count and not early:
         whole, steps = len(program.steps) <= schedule.COMPILE_AT_MOST, len(entries) + len(program.steps)
         cost = COMPILE_BACKWARD * steps if whole else COMPILE_STEP * min(len(entries), 2 * CHUNK_MOST)
-        sighting.at = 3 + (COMPILE + cost) // (SAVED * len(entries))
+        sighting.at = 3 + (COMPILE + cost) // (SAVED * (steps if whole else len(entries)))
     count = sighting.again() + 1
     if count == sighting.at - 1:  # of arrays weak references
         sighting.before = [weakref.ref(x) if type(x) is ConcreteArray else _is_constant(x) and x for x in values]
     elif count == sighting.at:
         sighting.at *= LATER
         before, sighting.before = sighting.before, []
-        other = query.watched or query.include_nondifferentiable or entries is not recording.entries
         size = sum([getattr(x, "nbytes", 0) for xs in (query.arrays, *[e.outputs for e in entries]) for x in xs])
-        if other or size > MOST_BYTES or not all([_is_plain(entry.op, entry.outputs) for entry in entries]):
+        plain = entries is recording.entries and all([_is_plain(entry.op, entry.outputs) for entry in entries])
+        if not plain or size > MOST_BYTES:
             return
         try:
             plan = Plan(query, program, before)
@@ -300,20 +301,16 @@ def _learn(query: Query, program: Program) -> None:
 def _is_plain(op: Op, outputs: Values) -> bool:
     """Whether an operation is nothing but a function that is compiled, of arrays that the user has not placed."""
     # a primitive may be bound in the program, but a jitted function that was asked for more than compilation may not
-    bound = (
-        op.call is None
-        or cache.shadow is not None
-        or getattr((op.bound or (None,))[0], "name", "jit") not in contents.JIT
-    )
+    jitted = getattr((op.bound or (None,))[0], "name", "jit") in contents.JIT
+    bound = op.call is None or cache.shadow is not None or not jitted
     function = bound and op.canonicalised() is op and not isinstance(op, PythonOp) and not op.runs_python
     return function and all([type(x) is ConcreteArray and not x.committed for x in outputs])
 
 
 def _state(query: Query) -> Any:
     """What a gradient depends on, beside the values."""
-    begins = [begin for _, begin in query.recording.watched.values()]
-    others = query.held, query.watched, query.include_nondifferentiable, trace_context()
-    return [entry.op for entry in query.entries], begins, *others
+    ops, begins = [entry.op for entry in query.entries], [begin for _, begin in query.recording.watched.values()]
+    return ops, begins, query.held, len(query.watched), query.include_nondifferentiable, trace_context()
 
 
 def _key(recording: Recording, op: Op, inputs: Sequence[Any]) -> Any:
@@ -328,10 +325,11 @@ _nans, _infs, _ = LOOKING_MODES
 
 def follow(op: Op, inputs: Values) -> Any:
     """What `op` gives, if that was computed ahead; else None."""
-    if type(trace_reference.value) is not EvalTrace or len(recordings := _of_thread.active) != 1:
+    recordings = _of_thread.active
+    session: Any = recordings[0].ahead if len(recordings) == 1 else False
+    if session is False or type(trace_reference.value) is not EvalTrace:
         return None
     recording = recordings[0]
-    session = recording.ahead
     if session is None and not recording.entries and recording.marks:
         session = _begin(recording, op, inputs)
     recording.ahead = False  # and so it stays after an interrupt
@@ -371,17 +369,15 @@ class Session:
     def step(self, op: Op, inputs: Values) -> Any:
         """What `op` gives, or None if the plan has another operation, or other inputs, here."""
         plan, position, values = self.plan, self.position, self.values
-        if position == len(plan.ops) or (
-            op is not plan.ops[position] and (cache.shadow is None or op != plan.ops[position])
-        ):
+        planned = plan.ops[position] if position < len(plan.ops) else None
+        if op is not planned and (cache.shadow is None or op != planned):
             return None
-        ins = plan.ins[position]
-        if len(inputs) != len(ins) or trace_context() != plan.context or _nans.value or _infs.value:
+        if len(inputs) != len(plan.ins[position]) or trace_context() != plan.context or _nans.value or _infs.value:
             return None
         chunk = plan.chunks[position] if position == self.stop else None
         for slot in chunk.reads if chunk is not None else ():
             values[slot] = plan.guess(slot) if values[slot] is None else values[slot]
-        for x, slot in zip(inputs, ins, strict=True):
+        for x, slot in zip(inputs, plan.ins[position], strict=True):
             known = values[slot]
             if known is None and chunk is not None and slot < plan.outer:
                 values[slot] = x
@@ -415,7 +411,7 @@ class Session:
         as_planned = alive and self.position == len(plan.ops) and _state(query) == plan.state
         if not as_planned or type(current_trace()) is not EvalTrace or query.entries is not recording.entries:
             return None
-        asked = [*query.targets, *query.arrays, *[x for x, _ in recording.watched.values()]]
+        asked = [*query.targets, *query.arrays, *query.watched, *[x for x, _ in recording.watched.values()]]
         for x, i in zip(asked, plan.asked, strict=False):
             if i is not None and values[i] is None and plan.is_typed(x, i):  # no operation reads it
                 values[i] = x
@@ -426,4 +422,7 @@ class Session:
         same = list(map(slots.get, map(id, asked))) == plan.asked and written == ids[len(ids) - len(written) :]
         if same and len(slots) == len(ids) and not any(map(is_deleted, read)):  # no value takes the place of two
             query.ahead = self
+            if cache.shadow is not None:
+                anew = query.numbered, query.entries
+                cache.shadow.kept(anew[0], (plan.program, plan.numbers), slice_program, anew)
         return (plan.program, read) if query.ahead else None

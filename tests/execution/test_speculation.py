@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import tapejax as tf
-from tapejax.execution import speculation, trial
+from tapejax.execution import convolutions, speculation, trial
+from tapejax.execution.shadow import ShadowError
 from tapejax.tape import rules
 
 pytestmark = pytest.mark.skipif(
@@ -749,6 +750,35 @@ def test_what_prints_prints_each_time(held, capsys):
     assert (printed.out + printed.err).count("step") == 6
 
 
+class OfALibrary:
+    """A variable of another library's, which tapes watch from the start while it is trainable."""
+
+    def __init__(self, array):
+        self.value, self.trainable = array, True
+
+    def __jax_array__(self):
+        return self.value
+
+
+def test_variables_of_a_library(held):
+    def train():
+        variables = [OfALibrary(jnp.array(x)) for x in ([1.5, -0.5], [0.1, 0.2])]
+        found = []
+        for i in range(12):
+            variables[i % 2].trainable = i < 6 or i > 9  # the tape watches as many, but another one, in the next step
+            with tf.GradientTape() as tape:
+                w, b = [x.value for x in variables]
+                loss = jnp.sum(jnp.square(jnp.sin(w * 2.0) * w + b))
+            found.append((loss, tape.gradient(loss, variables)))
+            for x, gradient in zip(variables, found[-1][1], strict=True):
+                x.value = x.value - 0.1 * (0.0 if gradient is None else gradient.numpy())
+        return found
+
+    assert any(gradients.count(None) for _, gradients in train())
+    require_same(train(), without(train))
+    assert held.answers
+
+
 def test_what_must_not_run_before_it_arrives(held, no_shadow):
     def halved(x):
         return jax.lax.while_loop(lambda x: x > 1.0, lambda x: x / 2.0, x)  # without an end for an infinite x
@@ -814,6 +844,40 @@ def test_a_result_that_is_a_number(held):
         np.testing.assert_allclose(tape.gradient(y, x), 3.0 * x * np.cos(x**2), rtol=1e-5)
 
 
+def test_a_convolution_that_xla_is_slow_at_is_replaced_in_a_plan_too(held, no_shadow, monkeypatch):
+    compiled, compile_ = [], speculation._compile
+
+    def keeping(steps, backward, given, *others):
+        run = compile_(steps, backward, given, *others)
+        compiled.append(run.trace(*given).jaxpr)
+        return run
+
+    monkeypatch.setattr(speculation, "_compile", keeping)
+    x, kernel = tf.ones([1, 4, 4, 2]), tf.Variable(tf.ones([3, 3, 2, 1]))
+    for _ in range(4):
+        with tf.GradientTape() as tape:
+            h = tf.nn.depthwise_conv2d(x, kernel * 2.0, [1, 1, 1, 1], "SAME")
+            loss = tf.reduce_sum(tf.square(h + 1.0))
+        gradient = tape.gradient(loss, kernel)
+    assert held.answers and compiled
+    assert all(convolutions.quick(program) is program for program in compiled)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.square(tf.nn.depthwise_conv2d(x, kernel * 2.0, [1, 1, 1, 1], "SAME") + 1.0))
+    np.testing.assert_allclose(gradient, tape.gradient(loss, kernel), rtol=1e-6)
+
+
+def test_shadow_mode_finds_a_plan_with_another_program(held, no_shadow):
+    w, b = tf.Variable([1.5, -0.5]), tf.Variable([0.1, 0.2])
+    for i in range(4):
+        plain(i, w, b)
+    ((plan,),) = [plans for _, plans in speculation._plans.items()]
+    with tf.debugging.shadow_mode():
+        plain(4, w, b)
+        plan.numbers = plan.numbers[::-1]
+        with pytest.raises(ShadowError):
+            plain(5, w, b)
+
+
 def test_a_large_block_is_left_alone(held, no_shadow, monkeypatch):
     monkeypatch.setattr(speculation, "MOST_BYTES", 16)
     trained(plain, 5)
@@ -832,10 +896,18 @@ def test_large_gradients_are_not_there_before_they_are_asked_for(held, no_shadow
 
 
 def test_without_a_setting_a_plan_is_made_when_it_pays(held, no_shadow, monkeypatch):
-    monkeypatch.setattr(speculation, "early", False)
+    monkeypatch.setattr(speculation, "early", speculation._SETTINGS[""])
     monkeypatch.setattr(speculation, "COMPILE_BACKWARD", 100)
     monkeypatch.setattr(speculation, "COMPILE", 1_000)
-    trained(plain, 18)
+    trained(plain, 8)
     assert held.steps == 0
     trained(plain, 30)
     assert held.answers
+
+
+def test_switched_off_there_is_no_plan(held, no_shadow, monkeypatch):
+    monkeypatch.setattr(speculation, "early", speculation._SETTINGS["off"])
+    monkeypatch.setattr(speculation, "COMPILE_BACKWARD", 0)
+    monkeypatch.setattr(speculation, "COMPILE", 0)
+    trained(plain, 30)
+    assert not held.steps and not speculation._plans.items()

@@ -144,7 +144,7 @@ def _answer_in_tensors(keras: types.ModuleType) -> None:
         _return_tensors(kind, *methods)
     # Calls that users define compute with tensors, and AutoGraph must find them.
     _return_tensors(keras.Layer, "__call__", "call", users=False)
-    keras.Variable.numpy = lambda variable: Tensor(variable._value).numpy()
+    keras.Variable.numpy = lambda variable: Tensor(fence.held(variable)).numpy()
 
 
 # ---- the modules ----------------------------------------------------------------------------------------------------
@@ -227,13 +227,13 @@ def _open_name_scopes() -> None:
 
     def enter_both(self: Any) -> Any:
         enter(self)
-        if self._pop_on_exit:  # else it is the one that is open already
+        if getattr(self, fence.IS_OPEN):  # else it is the one that is open already
             self._opened = name_scope(self.name)
             self._opened.__enter__()
         return self
 
     def leave_both(self: Any, *exception: Any) -> None:
-        if self._pop_on_exit:
+        if getattr(self, fence.IS_OPEN):
             self._opened.__exit__()
         leave(self, *exception)
 
@@ -258,10 +258,10 @@ def _instead_of_tensorflow() -> None:
     tensorboard.keras_model_summary = summary.keras_model
 
     def set_logits(tensor: Tensor, logits: Any) -> None:
-        tensor._array._keras_logits = logits
+        setattr(tensor._array, fence.LOGITS, logits)
 
     # The functions of tf.keras.backend leave each other this note.
-    Tensor._keras_logits = property(lambda tensor: tensor._array._keras_logits, set_logits)  # type: ignore[attr-defined]
+    setattr(Tensor, fence.LOGITS, property(lambda tensor: getattr(tensor._array, fence.LOGITS), set_logits))
 
     # With 64-bit types on, a Python float is float32 still: Keras leaves its dtype to JAX.
     core = fence.part("backend.jax.core")
@@ -289,7 +289,7 @@ class _Mirror(types.ModuleType):
         super().__init__(name, real.__doc__)
         self._real = real
         # TensorFlow's spelling comes first; what is only in Keras's own is there as well
-        self._also = sys.modules.get(real.__name__.replace("keras._tf_keras.", "", 1))
+        self._also = sys.modules.get(real.__name__.replace(fence.TENSORFLOWS, "keras", 1))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -313,10 +313,10 @@ _functions: dict[int, Callable] = {}
 
 def _mirrored(full: str, value: Any) -> Any:
     if isinstance(value, types.FunctionType) and value.__module__.startswith("keras."):
-        if value.__module__.startswith("keras.src.tree."):  # functions on structures of any leaves
+        if fence.is_of(value, "tree"):  # functions on structures of any leaves
             return value
-        legacy = value.__module__.startswith("keras.src.legacy.")  # programs for TensorFlow, which need tensors
-        return _functions.setdefault(id(value), _given_tensors(value) if legacy else visible(value))
+        # those of programs for TensorFlow need tensors
+        return _functions.setdefault(id(value), (_given_tensors if fence.is_of(value, "legacy") else visible)(value))
     if isinstance(value, types.ModuleType) and value.__name__.startswith("keras."):
         module = sys.modules.get(full)
         if module is None:

@@ -96,28 +96,28 @@ def install(keras: types.ModuleType) -> None:
 def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
     """Notes reads and assignments on the tapes, and lets variables be adopted like ours while a function is traced.
 
-    Keras reads `Variable.value` and writes by `Variable._direct_assign`. (Keras's own way, ``StatelessScope``, cannot create
+    Keras reads `Variable.value` and writes by `fence.ASSIGN`. (Keras's own way, ``StatelessScope``, cannot create
     variables nor find out which are read.)
     """
-    value, direct_assign, initialize = kind.value, kind._direct_assign, kind._initialize_with_initializer
-    trainable = kind.trainable
+    value, trainable, held = kind.value, kind.trainable, fence.held
+    direct_assign, initialize = getattr(kind, fence.ASSIGN), getattr(kind, fence.INITIALIZE)
 
     def noted(variable: VariableLike) -> Array:
         # In a stateless scope, as in `fit`, variables stand for arrays that are passed in, and are identified by those.
         scope = stateless_scope()
         own = scope is None or scope.get_current_value(variable) is None
-        while own and variable._value is not None:
-            held = reading.note_read(variable, variable._value, functools.partial(direct_assign, variable))
-            reading.use(variable, "_value", held)
+        while own and (now := held(variable)) is not None:
+            now = reading.note_read(variable, now, functools.partial(direct_assign, variable))
+            reading.use(variable, fence.VALUE, now)
             array = value.fget(variable)
-            if variable._value is held:  # and no other thread has assigned meanwhile
+            if held(variable) is now:  # and no other thread has assigned meanwhile
                 return array
         return value.fget(variable)
 
     def read(variable: VariableLike) -> Array | Tensor:
-        if (capture := reading.context.capture) is not None and variable._value is not None:
-            capture.adopt(variable, "_value")
-        if capture is None and isinstance(variable._value, Tracer) and active.eager():
+        if (capture := reading.context.capture) is not None and held(variable) is not None:
+            capture.adopt(variable, fence.VALUE)
+        if capture is None and isinstance(held(variable), Tracer) and active.eager():
             with reading.tracing:  # as in `reading.held`
                 array = noted(variable)
         else:
@@ -128,18 +128,19 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         if getattr(variable, "_created", None) is None:
             # tapes list variables in the order of creation
             object.__setattr__(variable, "_created", reading.next_variable())
-        capture, is_new = reading.context.capture, getattr(variable, "_value", None) is None
+        capture, before = reading.context.capture, held(variable)
+        is_new = before is None
         if capture is not None and not is_new:
-            capture.assign(variable, "_value", new)
-        if capture is None and not is_new and not isinstance(variable._value, Tracer):
+            capture.assign(variable, fence.VALUE, new)
+        if capture is None and not is_new and not isinstance(before, Tracer):
             keras_control_flow.refuse_assignment(variable.path)
         if not is_new:
-            reading.use(variable, "_value", variable._value)
+            reading.use(variable, fence.VALUE, held(variable))
         new = reading.detached(replicas.placed(new) if is_new else new)
         with reading.tracing:  # as `Variable._store`
             direct_assign(variable, new)
         if capture is not None and is_new and isinstance(new, Tracer):
-            capture.create(variable, "_value")
+            capture.create(variable, fence.VALUE)
 
     def set_trainable(variable: VariableLike, new: bool) -> None:
         if variable.trainable:
@@ -152,11 +153,12 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         with staging.init_scope():
             return initialize(variable, initializer)
 
-    kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
+    kind.value = property(read, doc=value.__doc__)
+    setattr(kind, fence.ASSIGN, assign)
     kind.assign_add, kind.assign_sub = map(_as_one_step, (kind.assign_add, kind.assign_sub))
     kind.assign = _aggregating(kind.assign, of_change=True)
     kind.assign_add, kind.assign_sub = map(_aggregating, (kind.assign_add, kind.assign_sub))
-    kind._initialize_with_initializer = initialize_now
+    setattr(kind, fence.INITIALIZE, initialize_now)
     kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
 
     ours: Any = Variable
@@ -300,7 +302,7 @@ def visible(fn: Callable) -> Callable:
 
 def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
     layer_call, operation_call, add_loss = layer.__call__, operation.__call__, layer.add_loss
-    maybe_build, symbolic_call = layer._maybe_build, operation.symbolic_call
+    maybe_build, symbolic_call = getattr(layer, fence.BUILD), operation.symbolic_call
     compute_output_spec, set_keras_mask = backend.compute_output_spec, backend.set_keras_mask
 
     @functools.wraps(layer_call)
@@ -351,12 +353,12 @@ def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
         # the graph of a model is saved with its constants
         return symbolic_call(self, *arrays_in(args), **arrays_in(kwargs))
 
-    layer._maybe_build, operation.symbolic_call = build, call_symbolically
-    layer.__call__, operation.__call__ = call_layer, call_operation
+    setattr(layer, fence.BUILD, build)
+    layer.__call__, operation.__call__, operation.symbolic_call = call_layer, call_operation, call_symbolically
     layer.add_loss = functools.wraps(add_loss)(lambda self, loss: add_loss(self, arrays_in(loss)))
     backend.compute_output_spec = functools.wraps(compute_output_spec)(infer)
     backend.set_keras_mask = functools.wraps(set_keras_mask)(lambda x, mask: set_keras_mask(x, arrays_in(mask)))
-    Tensor._keras_mask = property(lambda self: answer(backend.get_keras_mask(self._array)))  # type: ignore[attr-defined]
+    setattr(Tensor, fence.MASK, property(lambda self: answer(backend.get_keras_mask(self._array))))
 
 
 # Where users find functions of arrays. Keras calls them elsewhere.
@@ -467,7 +469,7 @@ def _on_array(x: Any) -> Any:
 
 
 def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
-    apply, filter_empty = optimizer.apply, optimizer._filter_empty_gradients
+    apply, filter_empty = optimizer.apply, getattr(optimizer, fence.FILTER)
 
     @functools.wraps(apply)
     def apply_arrays(
@@ -477,7 +479,7 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
         with active.outside():  # variables have no history: nothing that is computed here carries gradient
             if not reading.plain(current_trace()) or backend.in_stateless_scope():
                 return apply(self, grads, trainable_variables)
-            variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
+            variables = fence.trained_by(self) if trainable_variables is None else list(trainable_variables)
             if not self.built and variables:
                 with backend.name_scope(self.name, caller=self):
                     by_operations(self.build, variables)
@@ -507,7 +509,7 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
             warnings.warn(f"{warning.message} {HINT}", warning.category, stacklevel=levels_to_user())
         return pairs
 
-    update_step = optimizer._backend_update_step
+    update_step = getattr(optimizer, fence.UPDATE)
 
     @functools.wraps(update_step)
     def update_with_all(self: Optimizer, grads: list, trainable_variables: list, learning_rate: Any) -> None:
@@ -518,8 +520,9 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
         with reading.context.setting(running=False):
             update_step(self, grads, trainable_variables, learning_rate)
 
-    optimizer._backend_update_step = update_with_all
-    optimizer.apply, optimizer._filter_empty_gradients = apply_arrays, filter_with_hint
+    optimizer.apply = apply_arrays
+    setattr(optimizer, fence.FILTER, filter_with_hint)
+    setattr(optimizer, fence.UPDATE, update_with_all)
 
 
 # An optimizer's update, as one program: Keras's own function, traced as `tapejax.function` traces a function. Its hundred or

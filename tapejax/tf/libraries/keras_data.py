@@ -229,20 +229,21 @@ def _halves(
     utils: Any, dataset: Nest, left_size: Any, right_size: Any, shuffle: bool, seed: int | None
 ) -> tuple[Any, Any]:
     data = libraries.package.data.Dataset
-    kind = data if isinstance(dataset, data) else utils._get_type_spec(dataset)
+    type_of, samples_of, sizes_of, as_it_was = [getattr(utils, name) for name in fence.SPLITTING.split()]
+    kind = data if isinstance(dataset, data) else type_of(dataset)
     if left_size is None and right_size is None:
         raise ValueError(
             "At least one of the `left_size` or `right_size` must be specified, got left_size=right_size=None"
         )
-    samples = utils._convert_dataset_to_list(dataset, kind)
+    samples = samples_of(dataset, kind)
     if shuffle:
         random.seed(random.randint(0, int(1e6)) if seed is None else seed)
         random.shuffle(samples)
-    left, right = utils._rescale_dataset_split_sizes(left_size, right_size, len(samples))
+    left, right = sizes_of(left_size, right_size, len(samples))
     size = getattr(dataset, "_batch_size", None)
 
     def half(part: list) -> Any:
-        made = data.from_tensor_slices(utils._restore_dataset_from_list(part, kind, dataset))
+        made = data.from_tensor_slices(as_it_was(part, kind, dataset))
         return made.batch(size) if size is not None else made
 
     return half(samples[:left]), half(samples[-right:])
@@ -317,10 +318,10 @@ def install() -> None:
         _adapt_to_tensors(kind)
     constant = types.SimpleNamespace(data=types.SimpleNamespace(AUTOTUNE=-1))
     for name, replaced in {
-        "utils.image_dataset_utils": {"_paths_and_labels_to_dataset_tf": _images, "tf": constant},
-        "utils.text_dataset_utils": {"_paths_and_labels_to_dataset_tf": _texts, "tf": constant},
+        "utils.image_dataset_utils": {fence.OF_FILES: _images, "tf": constant},
+        "utils.text_dataset_utils": {fence.OF_FILES: _texts, "tf": constant},
         "utils.audio_dataset_utils": {"paths_and_labels_to_dataset": _sounds, "tf": constant, "tfio": _NoResampling()},
-        "utils.timeseries_dataset_utils": {"_timeseries_dataset_tf": _series},
+        "utils.timeseries_dataset_utils": {fence.OF_SERIES: _series},
     }.items():
         if not fence.unlike(name):  # else it is an older Keras, and its own says what it needs
             vars(fence.part(name)).update(replaced)
@@ -333,10 +334,10 @@ def _install_split(utils: Any) -> None:
     is_ours = lambda x: type(x).__module__ == "tapejax.tf.programs.data"  # noqa: E731
     utils.is_tf_dataset = lambda x: is_ours(x) or of_keras(x)
 
-    @functools.wraps(utils._split_dataset_tf)
+    @functools.wraps(getattr(utils, fence.SPLIT))
     def split(
         dataset: Any, left_size: Any = None, right_size: Any = None, shuffle: bool = False, seed: Any = None
     ) -> Any:
         return _halves(utils, dataset, left_size, right_size, shuffle, seed)
 
-    utils._split_dataset_tf = split
+    setattr(utils, fence.SPLIT, split)

@@ -46,8 +46,8 @@ def in_tensorflows_way(model: Model) -> bool:
         return True
     # A tf.Variable, a tf.Module's too, and a metric that is updated in `call`, are no part of the state that Keras hands around.
     return any(
-        getattr(part, "_metrics", ()) or contains((Variable, libraries.package.Module), list(vars(part).values()))
-        for part in (*model._flatten_layers(), *model.metrics)
+        getattr(part, fence.METRICS, ()) or contains((Variable, libraries.package.Module), list(vars(part).values()))
+        for part in (*getattr(model, fence.ALL_LAYERS)(), *model.metrics)
     )
 
 
@@ -72,17 +72,18 @@ def _unpack(data: Nest) -> tuple:
 
 
 def _call(model: Model, x: Nest, training: bool) -> Nest:
-    return model(x, training=training) if model._call_has_training_arg else model(x)
+    return model(x, training=training) if getattr(model, fence.TAKES_TRAINING) else model(x)
 
 
 def _loss(model: Model, x: Nest, y: Nest, sample_weight: Nest, training: bool) -> tuple[Array, Nest]:
     """The loss, which is noted, and the predictions."""
     keras = importlib.import_module("keras")
     predicted = _call(model, x, training)
-    loss = model._compute_loss(x=x, y=y, y_pred=predicted, sample_weight=sample_weight, training=training)
+    compute = getattr(model, fence.COMPUTE_LOSS)
+    loss = compute(x=x, y=y, y_pred=predicted, sample_weight=sample_weight, training=training)
     batch = next(a for a in keras.tree.flatten(x) if a is not None)
     unscaled = fence.part("losses.loss").unscale_loss_for_distribution(loss)
-    model._loss_tracker.update_state(unscaled, sample_weight=batch.shape[0])
+    getattr(model, fence.LOSS_TRACKER).update_state(unscaled, sample_weight=batch.shape[0])
     return loss, predicted
 
 
@@ -98,9 +99,9 @@ def _none_is_zero(reduce_values: Callable) -> Callable:
     return reduced
 
 
-def _aggregate_additional_loss(model: Model, loss: Array) -> Array:
+def _add_own_loss(model: Model, loss: Array) -> Array:
     """A loss of the model's own, of which each replica has a part."""
-    total = super(fence.part("backend.jax.trainer").JAXTrainer, model)._aggregate_additional_loss(loss)
+    total = getattr(super(fence.part("backend.jax.trainer").JAXTrainer, model), fence.ADD_OWN_LOSS)(loss)
     return fence.part("losses.loss").scale_loss_for_distribution(total)
 
 
@@ -234,7 +235,7 @@ def install() -> None:
         _make_execution(trainer, part, combine)
     for name in ("predict", "predict_on_batch"):
         _leave_unbuilt(trainer, name)
-    symbolic_build, get_state = trainer._symbolic_build, trainer._get_jax_state
+    symbolic_build, get_state = getattr(trainer, fence.BUILD_BY_BATCH), getattr(trainer, fence.STATE)
 
     @functools.wraps(symbolic_build)
     def build(self: Model, *args: Any, **kwargs: Any) -> None:
@@ -257,7 +258,7 @@ def install() -> None:
     losses.reduce_values = _none_is_zero(losses.reduce_values)
     losses.scale_loss_for_distribution = lambda value: value / replicas.count()
     losses.unscale_loss_for_distribution = lambda value: value * replicas.count()
-    trainer._aggregate_additional_loss = _aggregate_additional_loss
+    setattr(trainer, fence.ADD_OWN_LOSS, _add_own_loss)
 
     @functools.wraps(get_state)
     def state(self: Model, *, purge_model_variables: bool = False, **parts: bool) -> tuple:
@@ -265,7 +266,8 @@ def install() -> None:
             return tuple(() for wanted in parts.values() if wanted)
         return get_state(self, purge_model_variables=purge_model_variables, **parts)
 
-    trainer._symbolic_build, trainer._get_jax_state = build, state
+    setattr(trainer, fence.BUILD_BY_BATCH, build)
+    setattr(trainer, fence.STATE, state)
     trainer.compiled_loss, trainer.compiled_metrics = visible(_compiled_loss), property(_CompiledMetrics)
 
 
@@ -311,13 +313,13 @@ def _leave_unbuilt(trainer: Any, name: str) -> None:
             return method(self, *args, **kwargs)
 
         def no_layers(_: Any, *args: Any, **kwargs: Any) -> list:
-            vars(self).pop("_flatten_layers")
+            vars(self).pop(fence.ALL_LAYERS)
             return []
 
-        vars(self)["_flatten_layers"] = types.MethodType(no_layers, self)
+        vars(self)[fence.ALL_LAYERS] = types.MethodType(no_layers, self)
         try:
             return method(self, *args, **kwargs)
         finally:
-            vars(self).pop("_flatten_layers", None)
+            vars(self).pop(fence.ALL_LAYERS, None)
 
     setattr(trainer, name, on_built)

@@ -24,6 +24,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ...jaxprs import canonical
+from ...jaxprs.cache import memoised
 from ...jaxprs.fence import Tracer
 from ...tape import active
 from ..ops import config
@@ -442,7 +443,7 @@ class Strategy:
 
     experimental_run_v2 = run
 
-    @functools.lru_cache(maxsize=64)  # noqa: B019 - strategies last as long as programs
+    @memoised(64)  # strategies last as long as programs
     def _compiled(self, defined: _Defined) -> Callable:
         return function(lambda *args, **kwargs: self.run(defined.fn, args, kwargs))
 

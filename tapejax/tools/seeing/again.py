@@ -41,7 +41,7 @@ def recorded(entry: Entry) -> Recording | None:
     recording = recording.folded()
     made = {id(x) for each in recording.entries for x in each.outputs}
     same = {id(x): y for x, y in zip(results, entry.outputs, strict=True)}
-    if len(same) < len(results) or not same.keys() <= made or not all(map(_close, results, entry.outputs)):
+    if len(same) < len(results) or not same.keys() <= made or not all(map(close, results, entry.outputs)):
         return None
     entries = []
     for each in recording.entries:
@@ -51,7 +51,7 @@ def recorded(entry: Entry) -> Recording | None:
     recording.entries = entries
     used = {id(x) for each in entries for x in each.inputs}
     changed = [mark.about[0]() for mark in recording.marks if mark.kind == "state" and mark.about[0] is not None]
-    lost = _linked(entry) - {i for i, x in enumerate(entry.inputs) if id(x) in used}
+    lost = linked(entry) - {i for i, x in enumerate(entry.inputs) if id(x) in used}
     return None if lost or any(id(x) in used for x in changed) or not all(each.calls for each in entries) else recording
 
 
@@ -61,13 +61,13 @@ def _run(run: Callable[..., Any], inputs: Any) -> tuple[list[Array] | None, int]
     return run(inputs), len(around) or int(where is not None)
 
 
-def _linked(entry: Entry) -> frozenset[int]:
+def linked(entry: Entry) -> frozenset[int]:
     """The inputs on which the outputs depend."""
     moving = tuple([i for i, x in enumerate(entry.inputs) if isinstance(x, jax.Array) and has_tangent(x)])
     return frozenset().union(*entry.op.links(entry, tuple(map(kind_of, entry.inputs)), moving).by)
 
 
-def _close(x: Array, y: Array) -> bool:
+def close(x: Array, y: Array) -> bool:
     return (
         x.shape == y.shape
         and x.dtype == y.dtype

@@ -12,13 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.dependence import has_tangent, kind_of
+from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value
 from ...tape import jacobian as jacobians
 from ...tape.derivative import DerivativeOp, derivative_op
 from ...tape.recording import Entry
 from ...tape.slicing import Program
-from . import layout, scopes
+from . import again, layout, scopes
 from .listing import identifier
 from .recorded import Line, Scope, Within, Writer, common_path, item
 from .scopes import Function, Key, Statement, new_key
@@ -51,7 +51,7 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     varying = _varying(line, scope)
     if not _is_computed_again(line, varying, scope):
         return []
-    return _Derivative(writer, line, before, depth, scope, values, sources, targets, found, varying).statements()
+    return _Derivative(writer, line, op, before, depth, scope, sources, targets, found, varying).statements()
 
 
 def _parts(line: Line, found: Sequence[bool], made: Set[int]) -> list[Line]:
@@ -101,11 +101,7 @@ def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
 
 
 def _linked(line: Line) -> frozenset[int]:
-    """The inputs on which the derivative of the result depends."""
-    positions = tuple([i for i, x in enumerate(line.inputs) if isinstance(x, jax.Array) and has_tangent(x)])
-    entry = Entry(line.op, tuple(line.inputs), tuple(line.outputs))
-    links = line.op.links(entry, tuple(map(kind_of, line.inputs)), positions)
-    return frozenset().union(*links.by)
+    return again.linked(Entry(line.op, tuple(line.inputs), tuple(line.outputs)))
 
 
 def _varying(line: Line, scope: Scope) -> set[int]:
@@ -141,40 +137,34 @@ class _Derivative:
 
     writer: Writer
     line: Line
+    op: DerivativeOp
     before: Sequence[Line]
     depth: int
     scope: Scope
-    values: Sequence[Value]
     sources: Sequence[Value | None]
     targets: Sequence[Value | None]
     found: Sequence[bool]
     varying: Set[int]
 
     def statements(self) -> list[Statement]:
-        op: Any = self.line.op
         names = self.writer.names
-        self.op = op
         self.given = [x for x in self.sources if x is not None]
         self.ends = [x for x in self.targets if x is not None]
         inner = self._scope()
         function = self._function(inner)
-        scopes.inline(function, names, self.depth + 2)
         of = new_key()
-        name = next((names.wishes.pop(key) for key in [inner.keys[id(self.ends[0])]] if key in names.wishes), None)
-        name = name or self.writer.called.get(id(self.ends[0]), "")
-        for out in (out for s in function.statements for out in s.outs):
-            if out is not None and names.wishes.get(out) == name:  # the name is the target's by now
-                del names.wishes[out]
+        name = names.wishes.pop(inner.keys[id(self.ends[0])], None) or self.writer.called.get(id(self.ends[0]), "")
+        for out in (out for s in function.statements for out in s.outs if out and names.wishes.get(out) == name):
+            del names.wishes[out]  # the name is the target's by now
         used = id(self.ends[0]) in self.scope.used
         names.wishes[of] = f"{identifier(name)}_fn" if used or not name else identifier(name)
         scopes.inline(function, names, self.depth + 2)
         self.function, self.of = function, of
-        first = Statement([of], function=function)
-        return [first, *getattr(self, f"_{op.kind}")()]
+        return [Statement([of], function=function), *getattr(self, f"_{self.op.kind}")()]
 
     def _scope(self) -> Within:
         writer = self.writer
-        self.inside = writer.lines(self.op.program, self.values)
+        self.inside = writer.lines(self.op.program, self.op.values(self.line.inputs))
         local = {*map(id, self.given), *(id(each.outputs[j]) for each in self.inside for j in each.active_outs)}
         inner = Within(self.scope, local, self.varying)
         paths = [writer.paths.get(id(x), ()) for x in self.given]
@@ -194,103 +184,68 @@ class _Derivative:
         depth = max(min([self.depth, *(count - 1 for count in shared)]), 0)
         statements = writer.block(self.inside, depth, inner)
         parameters = [inner.key(x) for x in self.given]
-        self.arguments = [layout.parsed(self._argument(x)) for x in self.given]
+        arguments = list(map(self._argument, self.given))
         if self.tree:
             root = new_key()
-            names.wishes[root] = str(self.tree[-1] if len(self.tree) > 1 else self.tree[0])
-            for x in self.given:
-                names.meanings[inner.key(x)] = item(root, writer.paths[id(x)][len(self.tree) :])
-            for key, path in inner.trees.items():
-                names.meanings[key] = item(root, path[len(self.tree) :])
+            names.wishes[root] = str(self.tree[-1])
+            there = [*zip(parameters, (writer.paths[id(x)] for x in self.given), strict=True), *inner.trees.items()]
+            names.meanings |= {key: item(root, path[len(self.tree) :]) for key, path in there}
             parameters = [root]
-            self.arguments = [ast.Name(self.scope.part(self.tree, self.given), ast.Load())]
+            arguments = [self.scope.part(self.tree, self.given)]
         else:
-            for key, x, argument in zip(parameters, self.given, self.arguments, strict=True):
+            for key, x, argument in zip(parameters, self.given, arguments, strict=True):
                 called = writer.called.get(id(x), "").split(".")[-1]
                 if called.isidentifier():
                     names.wishes.setdefault(key, called)
-                elif isinstance(argument, ast.Name):
-                    names.likes[key] = argument.id
-        return Function(parameters, statements, _one_or_tuple(results))
+                elif argument.isidentifier():
+                    names.likes[key] = argument
+        self.arguments = ", ".join(arguments)
+        self.argnums = f", argnums={tuple(range(len(arguments)))}" if len(arguments) > 1 else ""
+        return Function(parameters, statements, layout.one_or_tuple(results))
 
     def _argument(self, x: Value) -> str:
         return self.writer.argument(x, id(x) in self.varying, self.scope)
 
-    def _ends(self) -> list[ast.expr]:
+    def _ends(self) -> list[str]:
         """The cotangents or tangents that are given."""
-        return [layout.parsed(self._argument(x)) for x in self.op.ends(self.line.inputs)[0] if x is not None]
+        return [self._argument(x) for ends in self.op.ends(self.line.inputs) for x in ends if x is not None]
 
     # -- the kinds
 
     def _gradient(self) -> list[Statement]:
-        given = bool(self.op.ends(self.line.inputs))
-        imaginary = any(jnp.iscomplexobj(x) for x in (*self.ends, *self.given))
-        if given and not imaginary and len(self.ends) == 1:
-            return [*self._value(), *self._summed("jax.grad", self._ends()[0])]
-        if given or imaginary:
-            if given:
-                cotangents = self._ends()
-            else:
-                ones = (f"jnp.ones({tuple(x.shape)}, jnp.{x.dtype.name})" for x in self.ends)
-                cotangents = list(map(layout.parsed, ones))
-            expression = _fill(
-                "jax.vjp({}, " + _holes(self.arguments) + ")[1]({})",
-                [self._of(), *self.arguments, _one_or_tuple(cotangents)],
-            )
-            return [self._taken(expression, is_tuple=True)]
-        target = self.ends[0]
-        if len(self.ends) > 1 or jnp.ndim(target):
-            return [*self._value(), *self._summed("jax.grad")]
+        target, ends = self.ends[0], self._ends()
+        if len(ends) > 1 or any(jnp.iscomplexobj(x) for x in (*self.ends, *self.given)):
+            ends = ends or [f"jnp.ones({tuple(x.shape)}, jnp.{x.dtype.name})" for x in self.ends]
+            cotangents = ends[0] if len(ends) == 1 else f"({', '.join(ends)})"
+            return [self._taken(f"jax.vjp({self.of}, {self.arguments})[1]({cotangents})", is_tuple=True)]
+        if ends or len(self.ends) > 1 or jnp.ndim(target):
+            return [*self._value(), *self._summed(*ends)]
         if self._is_free(target):
             return [self._taken(self._transform("jax.value_and_grad"), value=self._made_here(target))]
         return [self._taken(self._transform("jax.grad"))]
 
-    def _summed(self, transformation: str, weights: ast.expr | None = None) -> list[Statement]:
+    def _summed(self, weights: str = "") -> list[Statement]:
         """Of the sum of all elements of the targets, or of the product of the one with its cotangent, `weights`."""
-        function = self.function
-        parts = (
-            function.result.elts if isinstance(function.result, ast.Tuple) and len(self.ends) > 1 else [function.result]
-        )
+        function, several = self.function, len(self.ends) > 1
+        parts = function.result.elts if several else [function.result]  # type: ignore[attr-defined]
         total = _sum(parts, self.ends, weights)
         room = layout.WIDTH - len("gradient = jax.grad(lambda x: )(x)") - len(layout.INDENT) * (self.depth + 1)
-        function.defined |= len(self.ends) == 1 and len(self.writer.names.shown(total)) > room
-        if not function.statements and not function.defined:
+        function.defined |= not several and len(self.writer.names.shown(total)) > room
+        outer = []
+        if several or not function.statements and not function.defined:
             function.result = total
-            return [self._taken(self._transform(transformation))]
-        keys = [new_key() for _ in function.parameters]
-        names = self.writer.names
-        names.likes |= dict(zip(keys, function.parameters, strict=True))
-        call = _fill("{}(" + _holes(keys) + ")", [self._of(), *(ast.Name(key, ast.Load()) for key in keys)])
-        of = new_key()
-        if len(self.ends) == 1:
-            total = _sum([call], self.ends, weights)
         else:
-            total = layout.replaced(layout.parsed(f"sum(jnp.sum(y) for y in {of})"), {of: call})
-        outer = Statement([of], function=Function(keys, [], total))
-        self.of = of
-        names.wishes[of] = "total"
-        return [outer, self._taken(self._transform(transformation))]
+            keys, names = [new_key() for _ in function.parameters], self.writer.names
+            names.likes |= dict(zip(keys, function.parameters, strict=True))
+            total = _sum([layout.parsed(f"{self.of}({', '.join(keys)})")], self.ends, weights)
+            self.of = new_key()
+            names.wishes[self.of] = "total"
+            outer = [Statement([self.of], function=Function(keys, [], total))]
+        return [*outer, self._taken(self._transform("jax.grad"))]
 
     def _jvp(self) -> list[Statement]:
-        tangents = self._ends()
-        expression = _fill(
-            "jax.jvp({}, (" + _holes(self.arguments) + ",), (" + _holes(tangents) + ",))",
-            [self._of(), *self.arguments, *tangents],
-        )
-        outs = self._outs()
-        if len(self.ends) > 1:
-            every = iter(outs)
-            shown = [
-                next(every) if found else None
-                for found, x in zip(self.found, self.targets, strict=True)
-                if x is not None
-            ]
-            return [
-                Statement([*shown], expression, pattern="_, (" + ", ".join(f"{{{i}}}" for i in range(len(shown))) + ")")
-            ]
-        if self._is_free(self.ends[0]):
-            return [Statement([self._made_here(self.ends[0]), *outs], expression)]
-        return [Statement([*outs], ast.Subscript(expression, ast.Constant(1), ast.Load()))]
+        text = f"jax.jvp({self.of}, ({self.arguments},), ({', '.join(self._ends())},))[1]"
+        return [Statement(self._each(self.targets), layout.parsed(text))]
 
     def _jacobian(self) -> list[Statement]:
         forward = self.op.take is jacobians._forward_columns
@@ -298,22 +253,24 @@ class _Derivative:
 
     def _batch_jacobian(self) -> list[Statement]:
         """Of each example alone, where the code for a batch does for that; else of the sum over the batch, as it was computed."""
-        rank = jnp.ndim(self.ends[0]) - 1
-        value = self._value()
+        value, function = self._value(), self.function
         key, total = new_key(), new_key()
-        self.writer.names.likes[key] = self.function.parameters[0]
+        self.writer.names.likes[key] = function.parameters[0]
         self.writer.names.wishes[total] = "example"
         example = self._of_an_example()
-        form = "jax.vmap(jax.jacrev({}))({})" if example else f"jnp.moveaxis(jax.jacrev({{}})({{}}), {rank}, 0)"
         argument, result = example or ("{}", "jnp.sum({}, axis=0)")
-        given = layout.parsed(argument.format(key))
-        if self.function.statements or self.function.defined:
-            called = _fill("{}({})", [self._of(), given])
+        given = argument.format(key)
+        if function.statements or function.defined:
+            called = layout.parsed(f"{self.of}({given})")
         else:
-            called = layout.replaced(self.function.result, {self.function.parameters[0]: given})
-        function = Function([key], [], _fill(result, [called]))
-        expression = _fill(form, [ast.Name(total, ast.Load()), self.arguments[0]])
-        return [*value, Statement([total], function=function), Statement([*self._outs()], expression)]
+            called = layout.replaced(function.result, {function.parameters[0]: layout.parsed(given)})
+        of_each = f"jax.vmap(jax.jacrev({total}))({self.arguments})"
+        of_sum = f"jnp.moveaxis(jax.jacrev({total})({self.arguments}), {jnp.ndim(self.ends[0]) - 1}, 0)"
+        return [
+            *value,
+            Statement([total], function=Function([key], [], _fill(result, [called]))),
+            Statement(self._outs(), layout.parsed(of_each if example else of_sum)),
+        ]
 
     def _of_an_example(self) -> tuple[str, str] | None:
         """What the function is given of one example of a batch, and what is taken of its result, where that gives what it gives
@@ -326,17 +283,14 @@ class _Derivative:
             for argument, result in (("{}", "{}"), ("{}[None]", "{}[0]")):
                 one = eval(f"lambda x: {result.format(f'of({argument})').format('x')}", {"of": of})
                 with contextlib.suppress(Exception):  # what it does has no meaning for one example
-                    same = all(_is_close(jax.vmap(one)(y), of(y)) for y in (x, *others))
-                    if same and _is_close(jax.vmap(jax.jacrev(one))(x), wanted):
+                    same = all(again.close(jax.vmap(one)(y), of(y)) for y in (x, *others))
+                    if same and again.close(jax.vmap(jax.jacrev(one))(x), wanted):
                         return argument, result
         except Exception:  # traced values, or no code
             pass
         return None
 
     # -- parts
-
-    def _of(self) -> ast.expr:
-        return ast.Name(self.of, ast.Load())
 
     def _value(self) -> list[Statement]:
         """The value of the target by the function, where it is used too: of one that is long, or has a derivative in it."""
@@ -345,8 +299,7 @@ class _Derivative:
         if len(self.ends) > 1 or not long or function.forwarded() is not None or not self._is_free(target):
             return []
         function.defined = True
-        called = _fill("{}(" + _holes(self.arguments) + ")", [self._of(), *self.arguments])
-        return [Statement([self._made_here(target)], called)]
+        return [Statement([self._made_here(target)], layout.parsed(f"{self.of}({self.arguments})"))]
 
     def _is_free(self, x: Value) -> bool:
         """Whether a value is used only after the derivative: then one call may give both."""
@@ -360,66 +313,42 @@ class _Derivative:
         self.scope.used.pop(id(x))
         return key
 
-    def _transform(self, name: str) -> ast.expr:
-        count = len(self.arguments)
-        which = ", argnums=" + str(tuple(range(count))) if count > 1 else ""
-        return _fill(f"{name}({{}}{which})({_holes(self.arguments)})", [self._of(), *self.arguments])
+    def _transform(self, name: str) -> str:
+        return f"{name}({self.of}{self.argnums})({self.arguments})"
 
     def _outs(self) -> list[Key | None]:
         return [self.scope.key(x) if id(x) in self.scope.used else None for x in self.line.outputs]
 
-    def _taken(self, expression: ast.expr, value: Key | None = None, is_tuple: bool = False) -> Statement:
+    def _each(self, of: Sequence[Value | None]) -> list[Key | None]:
+        """The results for each of the sources or targets `of`."""
+        outs = iter(self._outs())
+        return [next(outs) if there else None for x, there in zip(of, self.found, strict=True) if x is not None]
+
+    def _taken(self, text: str, value: Key | None = None, is_tuple: bool = False) -> Statement:
         """What takes a result apart: one for each source, and before them the `value`."""
-        outs = self._outs()
-        if self.tree:
-            root = new_key()
-            self.writer.names.wishes[root] = "grads"
-            found = iter(outs)
-            for x, there in zip(self.sources, self.found, strict=True):
-                if there and (out := next(found)) is not None and x is not None:
-                    self.writer.names.meanings[out] = item(root, self.writer.paths[id(x)][len(self.tree) :])
-            outs = [root]
-        else:
-            every = iter(outs)
-            outs = [
-                next(every) if there else None
-                for x, there in zip(self.sources, self.found, strict=True)
-                if x is not None
-            ]
+        outs = self._each(self.sources)
         called = [self.writer.called.get(id(x), "") for x in self.line.outputs]
         base = called[0].partition("[")[0]
-        if len(outs) > 1 and called == [f"{base}[{i}]" for i in range(len(outs))]:
+        several = len(outs) > 1 and called == [f"{base}[{i}]" for i in range(len(outs))]
+        if self.tree or several:
             root = new_key()
-            self.writer.names.wishes[root] = base
-            for i, out in enumerate(outs):
+            self.writer.names.wishes[root] = "grads" if self.tree else base
+            for i, (x, out) in enumerate(zip(self.given, outs, strict=True)):
+                path = self.writer.paths[id(x)][len(self.tree) :] if self.tree else (i,)
                 if out is not None:
-                    self.writer.names.meanings[out] = item(root, (i,))
+                    self.writer.names.meanings[out] = item(root, path)
             outs = [root]
-        if is_tuple and len(outs) == 1:
-            return Statement([*outs], ast.Subscript(expression, ast.Constant(0), ast.Load()))
+        expression = layout.parsed(f"{text}[0]" if is_tuple and len(outs) == 1 else text)
         if value is None:
-            return Statement([*outs], expression)
-        inside = ", ".join(f"{{{i + 1}}}" for i in range(len(outs)))
-        return Statement([value, *outs], expression, pattern=f"{{0}}, ({inside})" if len(outs) > 1 else "")
+            return Statement(outs, expression)
+        pattern = f"{{}}, ({', '.join(['{}'] * len(outs))})" if len(outs) > 1 else ""
+        return Statement([value, *outs], expression, pattern=pattern)
 
 
-def _is_close(x: Any, y: Any) -> bool:
-    return x.shape == y.shape and x.dtype == y.dtype and bool(jnp.allclose(x, y, rtol=1e-4, atol=1e-6, equal_nan=True))
-
-
-def _sum(parts: Sequence[ast.expr], of: Sequence[Value], weights: ast.expr | None) -> ast.expr:
-    if weights is not None:
-        return _fill("{} * {}" if jnp.ndim(of[0]) == 0 else "jnp.vdot({}, {})", [*parts, weights])
-    texts = ["{}" if jnp.ndim(x) == 0 else "jnp.sum({})" for x in of]
-    return _fill(" + ".join(texts), parts)
-
-
-def _one_or_tuple(parts: Sequence[ast.expr]) -> ast.expr:
-    return parts[0] if len(parts) == 1 else ast.Tuple([*parts], ast.Load())
-
-
-def _holes(parts: Sequence[Any]) -> str:
-    return ", ".join("{}" for _ in parts)
+def _sum(parts: Sequence[ast.expr], of: Sequence[Value], weights: str) -> ast.expr:
+    if weights:
+        return _fill(f"{{}} * {weights}" if jnp.ndim(of[0]) == 0 else f"jnp.vdot({{}}, {weights})", parts)
+    return _fill(" + ".join("{}" if jnp.ndim(x) == 0 else "jnp.sum({})" for x in of), parts)
 
 
 def _fill(text: str, parts: Sequence[ast.expr]) -> ast.expr:

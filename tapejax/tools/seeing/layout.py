@@ -39,16 +39,6 @@ class _Renaming(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self.expressions.get(node.id, node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        self.generic_visit(node)
-        match node:
-            case ast.Subscript(
-                value=ast.Subscript(value=x, slice=ast.Slice(lower=ast.Constant() as i, step=None)),
-                slice=ast.Constant(value=0),
-            ):
-                return ast.Subscript(x, i, ast.Load())  # x[3:][0]
-        return node
-
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         args = []
         for arg in node.args.args:
@@ -68,6 +58,10 @@ def place_of(node: ast.expr | None) -> tuple[str, tuple[Any, ...]] | None:
 
 def arguments(args: Sequence[ast.arg]) -> ast.arguments:
     return ast.arguments(posonlyargs=[], args=list(args), kwonlyargs=[], kw_defaults=[], defaults=[])
+
+
+def one_or_tuple(parts: Sequence[ast.expr]) -> ast.expr:
+    return parts[0] if len(parts) == 1 else ast.Tuple([*parts], ast.Load())
 
 
 def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.expr:
@@ -90,7 +84,8 @@ def names_in(expression: ast.expr) -> list[str]:
 
 def text_of(expression: ast.expr) -> str:
     """An expression on one line."""
-    return _formatted(ast.unparse(ast.fix_missing_locations(expression)))
+    text = ast.unparse(ast.fix_missing_locations(expression))
+    return _formatted(re.sub(r"\[(\d+):\]\[0\]", r"[\1]", text))  # x[3:][0]
 
 
 # A string; or the base of a power of numbers or names, which may be dotted, where no bracket stands before or behind.

@@ -6,10 +6,12 @@ is, and what the user calls the values, is looked up when the table is shown.
 
 from __future__ import annotations
 
+import ast
 import bisect
 import dis
 import html
 import itertools
+import linecache
 import re
 import sys
 from collections import Counter
@@ -230,7 +232,7 @@ def _is_scalar(x: Array) -> bool:
 
 def watched_as(mark: Mark) -> str | None:
     """The name in ``tape.watch(x)`` that a mark notes, where the argument is no more than a name."""
-    names = () if mark.where is None else bytecode(mark.where[0]).operands.get(mark.where[1], ())
+    names = () if mark.where is None else operands(*mark.where)
     return names[0] if len(names) == 1 else None
 
 
@@ -266,57 +268,56 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
 
 class Bytecode(NamedTuple):
     """What the instructions of a code object say: the name under which the result of each is stored right away, the names that
-    loops bind; the names of the operands of each, in their order, None where that is no name; where loops begin and end."""
+    loops bind, where loops begin and end; and where in the source each is."""
 
     stores: dict[int, str]
     loops: set[str]
-    operands: dict[int, tuple[str | None, ...]]
     rounds: list[tuple[int, int]]
+    positions: list[tuple[int | None, int | None, int | None, int | None]]
 
 
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, set(), {}, [])
-    binding, before, start = False, 0, 0
-    operands: list[str | None] = []  # on the stack, as far as that is known: a name, `_OWNER` of a method, or None
-    taking: tuple[str | None, ...] = ()
-    keywords = 0  # how many arguments of the next call have one
+    facts = Bytecode({}, set(), [], list(code.co_positions()))
+    binding, before = False, 0
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
         binding = opname == "FOR_ITER" or binding and opname.startswith(("UNPACK_", "STORE_"))
         if binding and opname.startswith("STORE_"):
             facts.loops.update(filter(None, names))
-        # while a call runs, 3.11 points behind its instruction
-        if taking:
-            facts.operands.update(dict.fromkeys(range(start, step.offset), taking))
-            taking = ()
-        if opname in ("CALL", "BINARY_OP"):
-            count = (step.arg or 0) if opname == "CALL" else 2
-            first = max(len(operands) - count, 0)
-            loads = operands[first:]
-            taking = (*[None] * (count - len(loads)), *loads)[: count - keywords] if any(loads) else ()
-            start, keywords = step.offset, 0
-            called = 1 + (operands[:first][-2:-1] == [_OWNER]) if opname == "CALL" else 0
-            operands[max(first - called, 0) :] = [None]
         if "BACKWARD" in opname:
             facts.rounds.append((step.argval, step.offset))
-        if opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            operands[-1:] = [_OWNER, None] if opname == "LOAD_METHOD" else [None]
-        elif opname == "KW_NAMES":
-            keywords = len(names)
-        elif opname.startswith("LOAD_"):
-            operands += names if opname.startswith(_LOADS) else [None]
-        elif opname not in ("CALL", "BINARY_OP", "PRECALL", "CACHE", "PUSH_NULL", "RESUME"):
-            operands = []
         if opname.startswith(_STORES) and not names[0].startswith("_"):
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
         before = before if opname == "COPY" else step.offset  # of ``a = b = f(x)`` or ``(a := f(x))``
     return facts
 
 
-_OWNER = "."
-_LOADS, _STORES = (tuple(f"{do}_{of}" for of in ("FAST", "NAME", "GLOBAL", "DEREF")) for do in ("LOAD", "STORE"))
+_STORES = tuple(f"STORE_{of}" for of in ("FAST", "NAME", "GLOBAL", "DEREF"))
+
+
+def expression_at(code: CodeType, instruction: int) -> ast.expr | None:
+    """What an instruction computes, as the source has it."""
+    line, last, start, stop = bytecode(code).positions[instruction // 2]
+    try:
+        lines = [text.encode() for text in linecache.getlines(code.co_filename)[line - 1 : last]]  # type: ignore[operator]
+        text = b"".join([*lines[:-1], lines[-1][:stop]])[start:].decode()
+        return ast.parse(f"({text})", mode="eval").body
+    except (TypeError, IndexError, SyntaxError):  # no source, or no expression
+        return None
+
+
+def operands(code: CodeType, instruction: int) -> tuple[str | None, ...]:
+    """The names of what a call or an operator takes, in their order, None where that is no name; () where none is."""
+    parts: Sequence[ast.expr] = ()
+    match expression_at(code, instruction) if instruction >= 0 else None:
+        case ast.Call(args=args, keywords=keywords) if all(keyword.arg for keyword in keywords):
+            parts = args
+        case ast.BinOp(left=left, right=right):
+            parts = [left, right]
+    names = tuple([getattr(part, "id", None) for part in parts])
+    return names if any(names) else ()
 
 
 def leaf_of_quietly(value: object) -> Leaf | None:

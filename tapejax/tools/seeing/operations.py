@@ -35,6 +35,7 @@ from .spelling import (
     called_by,
     closed_equation,
     dtype_text,
+    equations_in,
     is_name,
     nearly,
     number,
@@ -82,10 +83,6 @@ class Taken:
 _PRELUDE = {name: text.strip() for name, text in sections(Path(__file__).with_name("prelude.txt")).items()}
 
 
-# by a Python number, or one of no dtype of its own
-_NOTHING = re.compile(r"arg0 [*/] 1(\.0)?$")
-
-
 class Code:
     """Code being written: functions that it needs, constants, and lines for operations."""
 
@@ -121,6 +118,12 @@ class Code:
                 self.constants.append(f"{name} = {text}")
         return self._known[id(x)][1]
 
+    def space(self) -> dict[str, Any]:
+        """The namespace in which the code runs."""
+        space = dict(SCOPE) | self.large
+        exec("\n".join([*self.constants, *self.helpers]), space)
+        return space
+
     # -- operations --
 
     def operation(self, op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
@@ -139,8 +142,6 @@ class Code:
                 spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
             self._operations[key] = closed, spelled
         closed, spelled = self._operations[key]
-        if spelled is not None and _NOTHING.match(spelled) and list(closed.out_avals) == [types[0]]:
-            return args[0]
         if spelled is not None:
             return re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled)
         jaxpr = contents.open_jaxpr(closed)
@@ -162,7 +163,8 @@ class Code:
         closed, own = jax.make_jaxpr(op.fn)(*inputs), args[op.results :]
         jaxpr = contents.open_jaxpr(closed)
         last = jaxpr.eqns[-1] if jaxpr.eqns else None
-        if last is None or last.primitive.name != "custom_vjp_call" or last.outvars != jaxpr.outvars:
+        rule = last is not None and last.primitive.name == "custom_vjp_call" and len(last.invars) >= len(inputs)
+        if last is None or not rule or last.outvars != jaxpr.outvars:
             plain = Op(op.name, functools.partial(op.fn, *[None] * op.results))
             return self.operation(plain, inputs[op.results :], own, active_ins)
         names = list(inspect.signature(op.fn).parameters)
@@ -177,9 +179,12 @@ class Code:
 
     def helper(self, closed: JaxProgram, wish: str) -> str:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
-        key = canonical.key(closed), wish
+        return self._defined((canonical.key(closed), wish), wish, lambda: self._function(closed, "f"))
+
+    def _defined(self, key: Hashable, wish: str, write: Callable[[], str]) -> str:
+        """The name of a function, defined above by the text that is written for the name ``f``."""
         if key not in self._helper_of:
-            text = self._function(closed, "f")
+            text = write()
             if (text, wish) not in self._helper_of:  # of other shapes it may be the same
                 name = self._helper_of[text, wish] = self.scope.new(wish)
                 self.helpers.append(text.replace("def f(", f"def {name}(", 1))
@@ -198,9 +203,9 @@ class Code:
 
         Several values are a tuple. The results are one group, or two, if there is a cut.
         """
-        start = len(consts)
-        key = canonical.key(closed), wish, start, *groups
-        if key not in self._helper_of:
+
+        def write() -> str:
+            start = len(consts)
             single = [name if count == 1 else None for name, count in groups for _ in range(count)]
             given, body, results = self.parts(closed, [*map(self.called, consts), *single])
             names, unpacking = given[:start], list[str]()
@@ -211,13 +216,9 @@ class Code:
                 unpacking += [f"{', '.join(given[start : start + count])} = {several}"] if count > 1 else []
                 start += count
             parts = [_group(results[i:j]) for i, j in itertools.pairwise([0, *cuts, len(results)])]
-            lines = [*unpacking, *body, f"return {', '.join(parts)}"]
-            text = _definition("f", names, lines)
-            if (text, wish) not in self._helper_of:
-                name = self._helper_of[text, wish] = self.scope.new(wish)
-                self.helpers.append(text.replace("def f(", f"def {name}(", 1))
-            self._helper_of[key] = self._helper_of[text, wish]
-        return self._helper_of[key]
+            return _definition("f", names, [*unpacking, *body, f"return {', '.join(parts)}"])
+
+        return self._defined((canonical.key(closed), wish, len(consts), *groups), wish, write)
 
     def with_rule(
         self,
@@ -324,7 +325,8 @@ def _without_second_order(fn: Callable) -> Callable:
 
 def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[int]) -> bool:
     """Whether gradient would go to what a function with a rule closes over: its derivative is an error, in the code too."""
-    if not _closes_over(closed):
+    rules = (eqn for eqn in equations_in(closed) if eqn.primitive.name == "custom_vjp_call")
+    if not any(map(called_by, rules)):
         return False
 
     def of_active(*xs: Value) -> Any:
@@ -336,12 +338,6 @@ def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[i
     except LookupError:
         return True
     return False
-
-
-def _closes_over(closed: JaxProgram) -> bool:
-    equations = contents.open_jaxpr(closed).eqns
-    own = any(eqn.primitive.name == "custom_vjp_call" and called_by(eqn) for eqn in equations)
-    return own or any(map(_closes_over, (inner for eqn in equations for inner in contents.jaxprs_in(eqn.params))))
 
 
 def _arrays(args: Sequence[str]) -> str:

@@ -8,8 +8,10 @@ looks for the traces which that leaves, and refuses.
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 import keyword
+import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -266,9 +268,7 @@ def _leaves(value: Nest, what: str, path: tuple[Any, ...] = ()) -> Iterator[tupl
 
 def part_of(structure: Nest, path: Sequence[Any]) -> Nest:
     """What is in a structure at a path."""
-    for key in path:
-        structure = structure[key]
-    return structure
+    return functools.reduce(operator.getitem, path, structure)
 
 
 def _refuse(name: str, why: str, where: Mark | Entry, advice: str = "") -> None:

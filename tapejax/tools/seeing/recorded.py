@@ -7,8 +7,7 @@ ran become a call of a function; those that a derivative was taken of become a f
 from __future__ import annotations
 
 import ast
-import itertools
-import linecache
+import os.path
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import CodeType
@@ -28,8 +27,8 @@ from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from . import again, layout, scopes
 from .layout import names_in
-from .listing import bytecode, unused
-from .operations import pattern_of
+from .listing import bytecode, expression_at, operands, unused
+from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
 
@@ -94,13 +93,12 @@ def _shared(before: Sequence[Place], after: Sequence[Place], again: bool) -> int
         return level
     elif after[level][1] > before[level][1]:
         return level + 1
-    while level > 0 and not _in_loop(*after[level]):  # the instruction was run before
+    while level > 0:  # the instruction was run before: in a loop
+        code, instruction = after[level]
+        if any(start <= instruction <= stop for start, stop in bytecode(code).rounds):
+            break
         level -= 1
     return level + 1
-
-
-def _in_loop(code: CodeType, instruction: int) -> bool:
-    return any(start <= instruction <= stop for start, stop in bytecode(code).rounds)
 
 
 def is_function(code: CodeType) -> bool:
@@ -121,24 +119,15 @@ def is_named(code: CodeType) -> bool:
 # So many values of a flat tree are handed over one by one.
 FEW = 3
 _NUMBER = re.compile(r"_\d+$")
-# where the name of a class says less
-_CALLED = {
-    "functional": "model",
-    "sequential": "model",
-    "base_conv": "conv",
-    "base_pooling": "pooling",
-    "loss_function_wrapper": "loss_function",
-}
 
 
 def call_name(code: CodeType) -> str:
     """What a function that is printed for calls of `code` is called."""
-    if code.co_name in ("call", "__call__"):
-        of = code.co_qualname.split(".")[-2:-1]
-        if of and of[0] != "<locals>":
-            name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", of[0]).lower()
-            return _CALLED.get(name, name)
-    return "model" if code.co_name in ("call", "__call__") else code.co_name.strip("_") or "function"
+    called, of = code.co_name in ("call", "__call__"), code.co_qualname.split(".")[-2:-1]
+    if not called or of in ([], ["<locals>"]):
+        return "model" if called else code.co_name.strip("_") or "function"
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", of[0]).lower()
+    return "model" if name in ("functional", "sequential") else name.removeprefix("base_").removesuffix("_wrapper")
 
 
 def _name_in(caller: Running, code: CodeType) -> str:
@@ -146,10 +135,9 @@ def _name_in(caller: Running, code: CodeType) -> str:
     name, outer = call_name(code), caller.code
     if name not in ("model", "loss_function") or serves(outer.co_filename):
         return name
-    line, _, column, _ = next(itertools.islice(outer.co_positions(), caller.place // 2, None))
-    text = linecache.getline(outer.co_filename, line or 0)[column or 0 :]
-    called = re.match(r"(?:\w+\.)*([A-Za-z]\w*)\(", text)
-    return called[1] if called else name
+    of = getattr(expression_at(outer, caller.place), "func", None)
+    called = getattr(of, "attr", "") or getattr(of, "id", "")
+    return called if called[:1].isalpha() else name
 
 
 # ---- scopes while they are written ----------------------------------------------------------------------------------
@@ -173,9 +161,9 @@ class Scope:
         self.used[id(x)] = x
         return self.keys.setdefault(id(x), new_key())
 
-    def other(self, x: Value, literal: Callable[[Value], str | None]) -> str:
+    def other(self, x: Value) -> str:
         """The code for a value that does not vary here."""
-        text = None if self.varying_around(x) else literal(x)
+        text = None if self.varying_around(x) else written(x)
         return self.constants.setdefault(id(x), (new_key(), x))[0] if text is None else text
 
     def varying_around(self, x: Value) -> bool:
@@ -218,8 +206,8 @@ class Within(Scope):
         self.local, self.varying = local, varying
         self.tree: set[int] = set()  # the parameters that are in the tree that is the one parameter
 
-    def other(self, x: Value, literal: Callable[[Value], str | None]) -> str:
-        return self.parent.key(x) if id(x) in self.varying else self.parent.other(x, literal)
+    def other(self, x: Value) -> str:
+        return self.parent.key(x) if id(x) in self.varying else self.parent.other(x)
 
     def levels(self) -> list[Set[int]]:
         return [self.varying, *self.parent.levels()]
@@ -251,21 +239,10 @@ class _Keys(dict[Key, str]):
 
 
 class Writer:
-    """Writes functions. `operation` gives the code of one operation: ``operation(line, args)``, with a name for each input that
-    is not a literal. `literal`: the code of a number, or None. `derivative`: the statements for a derivative, or nothing.
-    `helpers`: the namespace in which printed functions run."""
+    """Writes functions, with `code` for their operations. `derivative`: the statements for a derivative, or nothing."""
 
-    def __init__(
-        self,
-        operation: Callable[[Line, Sequence[str]], str],
-        literal: Callable[[Value], str | None],
-        derivative: Callable[[Writer, Line, Sequence[Line], int, Scope], list[Statement]],
-        helpers: Callable[[], dict[str, Any]],
-        new_name: Callable[[str], str],
-        reserved: set[str],
-    ):
-        self.operation, self.literal, self.derivative = operation, literal, derivative
-        self.helpers, self.new_name, self.reserved = helpers, new_name, reserved
+    def __init__(self, code: Code, derivative: Callable[[Writer, Line, Sequence[Line], int, Scope], list[Statement]]):
+        self.code, self.derivative, self.reserved = code, derivative, set(code.scope.taken)
         self.names = Names()
         self.functions: list[list[str]] = []
         self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
@@ -378,7 +355,7 @@ class Writer:
             text = new_key()
             self.names.meanings[text] = layout.parsed(filled)
             return text
-        text = scope.key(x) if active else scope.other(x, self.literal)
+        text = scope.key(x) if active else scope.other(x)
         if path := self.paths.get(id(x)):
             self.names.guesses[text] = item(path[0], path[1:])
         return text
@@ -406,10 +383,10 @@ class Writer:
         args += [self.argument(x, i in line.active_ins, scope) for i, x in enumerate(line.inputs) if i >= count]
         if line.calls:
             code, instruction, call, _ = line.calls[-1]
-            names = bytecode(code).operands.get(instruction, ())
+            names = operands(code, instruction)
             if len(names) == len(line.inputs):
                 self._note(call, ((id(x), name) for x, name in zip(line.inputs, names, strict=True)))
-        text = self.operation(line, args)
+        text = self.code.operation(line.op, line.inputs, args, line.active_ins)
         return [Statement([*outs], layout.parsed(text), pattern=pattern_of(text))]
 
     def _as_one(self, name: str, lines: Sequence[Line], wanted: Sequence[Value]) -> Line:
@@ -462,7 +439,7 @@ class Writer:
             handed[root] = part = scope.part(path, [x for _, x in parts])
             self.names.guesses[part] = item(path[0], path[1:])
             given = [each for each in given if all(each[1] is not x for _, x in parts)]
-        result: ast.expr = results[0] if len(results) == 1 else ast.Tuple([*results], ast.Load())
+        result = layout.one_or_tuple(results)
         first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Function([], statements, result)))])}
         given.sort(key=lambda each: first.get(each[0], len(first)))
         parameters = self._ordered(code, lines, depth, given)
@@ -475,9 +452,8 @@ class Writer:
         if not user:
             shapes = _Shapes({x.shape: key for key, x, _ in reversed(parameters) if jnp.ndim(x) > 1})
             for s in statements:
-                if s.expression is not None:
-                    filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
-                    s.expression = shapes.visit(layout.replaced(s.expression, filled))
+                filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
+                s.expression = shapes.visit(layout.replaced(s.expression, filled))
         scopes.inline(function, self.names)
         expression = self._applied(code, function, handed)
         return [Statement([scope.key(x) for x in wanted], expression)]
@@ -519,14 +495,14 @@ class Writer:
                 ending = getattr(getattr(own.result, "func", None), "attr", "linear")
                 if own.head is None and self._endings.get(wish, ending) != ending:  # a layer with another activation
                     wish = f"{wish}_{ending}"
-                name = self.names.given[key] = self.new_name(wish)
+                name = self.names.given[key] = self.code.scope.new(wish)
                 self._endings[name] = ending
                 scopes.name_all(self.definitions[key], self.names, self.reserved)
                 self.functions.append(scopes.lines(self.definitions[key], name, self.names))
 
     def runnable(self, function: Function, scope: Scope) -> Callable[..., Any]:
         """`function`, not yet named, as it will be printed, with the recorded values of the scopes around it."""
-        space = self.helpers()
+        space = self.code.space()
         around: Scope | None = scope
         while around is not None:
             space |= {key: around.used[i] for i, key in around.keys.items() if i in around.used}
@@ -563,30 +539,20 @@ class Writer:
         known = self.operands.setdefault(call, {})
         known |= {i: name for i, name in named if name is not None and name != "self"}
 
-    def _in_order(
-        self, given: Sequence[tuple[Key, Value, bool]], wishes: Mapping[Key, str | None]
-    ) -> list[tuple[Key, Value, bool]]:
-        """`given`, those without names that were computed in the order in which they were, as arguments of a call are."""
-        where = [i for i, (key, x, _) in enumerate(given) if wishes[key] is None and id(x) in self._made]
-        ordered = list(given)
-        for i, j in zip(where, sorted(where, key=lambda i: self._made[id(given[i][1])]), strict=True):
-            ordered[i] = given[j]
-        return ordered
-
     def _ordered(
         self, code: CodeType, lines: Sequence[Line], depth: int, given: Sequence[tuple[Key, Value, bool]]
     ) -> list[tuple[Key, Value, bool]]:
         """What is handed over, in the order of the parameters of `code`; sets what it is called."""
         arguments = [name for name in code.co_varnames[: code.co_argcount] if name not in _NO_VALUES]
         caller = lines[-1].calls[depth - 1]
-        names = bytecode(caller.code).operands.get(caller.instruction, ())
+        names = operands(caller.code, caller.instruction)
         handed = dict(zip(arguments, names, strict=True)) if len(names) == len(arguments) else {}
         parameter_of = {name: argument for argument, name in handed.items()}
-        operands = self.operands.get(lines[-1].calls[depth].call, {})
+        inside = self.operands.get(lines[-1].calls[depth].call, {})
         wishes: dict[Key, str | None] = {}
         for key, x, _ in given:
             path = self.paths.get(id(x))
-            name, called = operands.get(id(x)), self.called.get(id(x), "").split(".")[-1]
+            name, called = inside.get(id(x)), self.called.get(id(x), "").split(".")[-1]
             wish: str | None
             if path:
                 wish = unused(_NUMBER.sub("", str(path[-1])), {w for w in wishes.values() if w is not None})
@@ -595,7 +561,6 @@ class Writer:
                 wish = name if name in arguments else None if serves(code.co_filename) else own
             wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
         left = [name for name in arguments if name not in wishes.values()]
-        given = self._in_order(given, wishes)
         free = [(key, x, active) for key, x, active in given if wishes[key] is None]
         unnamed = [key for key, x, active in free if active or not self._is_made_in(x, lines[-1], depth)]
         if len(unnamed) == 1 or not serves(code.co_filename):  # a library may convert its arguments in any order
@@ -640,10 +605,6 @@ def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:
     return found
 
 
-def common_path(paths: Sequence[Path]) -> Path:
+def common_path(paths: Iterable[Path]) -> Path:
     """The path of the smallest tree that has all of them."""
-    found = paths[0][:-1]
-    for path in paths:
-        count = next((i for i, (a, b) in enumerate(zip(found, path[:-1], strict=False)) if a != b), None)
-        found = found[: min(len(found), len(path) - 1) if count is None else count]
-    return found
+    return tuple(os.path.commonprefix([path[:-1] for path in paths]))

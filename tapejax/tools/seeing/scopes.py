@@ -52,7 +52,7 @@ def names_used(function: Function) -> Iterator[Key]:
             yield node.id
 
     for s in function.statements:
-        yield from names_used(s.function) if s.function is not None else calls(s.expression)
+        yield from calls(s.expression) if s.function is None else names_used(s.function)
     yield from calls(function.result)
 
 
@@ -61,7 +61,7 @@ class Statement:
     """``outs = expression``; or the definition of a local function, of which `outs` has the key."""
 
     outs: list[Key | None]
-    expression: ast.expr | None = None
+    expression: ast.expr = ast.Constant(None)
     function: Function | None = None
     effects: bool = False
     pattern: str = ""  # how results are taken apart: "{0}, ({1}, {2})"
@@ -69,17 +69,7 @@ class Statement:
 
     def keys(self) -> Counter[Key]:
         """What it uses."""
-        if self.function is not None:
-            return self.function.free()
-        assert self.expression is not None
-        return keys_of(self.expression)
-
-    def plain_names(self) -> set[str]:
-        """Names of modules, constants and other functions in it."""
-        if self.function is not None:
-            return self.function.plain_names()
-        assert self.expression is not None
-        return {name for name in names_in(self.expression) if not is_key(name)}
+        return keys_of(self.expression) if self.function is None else self.function.free()
 
 
 @dataclass
@@ -100,17 +90,12 @@ class Function:
         used = sum((s.keys() for s in self.statements), keys_of(self.result))
         return Counter({key: n for key, n in used.items() if key not in made})
 
-    def plain_names(self) -> set[str]:
-        found = {name for name in names_in(self.result) if not is_key(name)}
-        return found.union(*(s.plain_names() for s in self.statements))
-
     def forwarded(self) -> ast.Call | None:
         """The call of another function with names that is all there is, its results in their order."""
         result = self.result
         if len(self.statements) == 1 and isinstance(result, ast.Tuple):
-            (statement,) = self.statements
-            if [getattr(x, "id", None) for x in result.elts] == statement.outs and statement.expression is not None:
-                result = statement.expression
+            if [getattr(x, "id", None) for x in result.elts] == self.statements[0].outs:
+                result = self.statements[0].expression
         elif self.statements:
             return None
         match result:
@@ -120,15 +105,8 @@ class Function:
 
     def is_short(self) -> bool:
         """Whether all there is is one operation of parameters."""
-        match self.result:
-            case ast.Call(func=ast.Attribute(), args=parts):
-                pass
-            case ast.BinOp(left=left, right=right):
-                parts = [left, right]
-            case _:
-                return False
-        used = [part.id for part in parts if isinstance(part, ast.Name)]
-        return not self.statements and len(used) == len(parts) == len(set(used)) and set(used) == set(self.parameters)
+        operations = [node for node in ast.walk(self.result) if isinstance(node, (ast.Call, ast.BinOp))]
+        return not self.statements and len(operations) == 1 and keys_of(self.result) == Counter(self.parameters)
 
     def as_expression(self) -> ast.expr:
         """A function without statements: what it calls, if it hands its parameters on, else a lambda."""
@@ -170,16 +148,15 @@ class Names:
 
     def shown(self, expression: ast.expr) -> str:
         """The text of an expression, with what is not named yet as it is likely to be."""
-        found: dict[str, ast.expr] = {}
-        inner: dict[str, ast.expr] = {}
-        for node in ast.walk(expression):
-            for name in [getattr(node, "id", None) or getattr(node, "arg", None)]:
-                if isinstance(name, str) and is_key(name):
-                    text = self.given.get(name) or self.wish(name) or "t0"
-                    found[name] = self.meanings.get(name) or self.guesses.get(name) or ast.Name(text, ast.Load())
-                    for key in keys_of(found[name]):
-                        inner[key] = ast.Name(self.given.get(key) or self.wishes.get(key) or "t0", ast.Load())
-        return layout.text_of(layout.replaced(layout.replaced(expression, found), inner))
+        for _ in range(2):  # a meaning has keys, too
+            names = (getattr(node, "id", None) or getattr(node, "arg", None) for node in ast.walk(expression))
+            keys = {name for name in names if isinstance(name, str) and is_key(name)}
+            expression = layout.replaced(expression, {key: self._likely(key) for key in keys})
+        return layout.text_of(expression)
+
+    def _likely(self, key: Key) -> ast.expr:
+        text = self.given.get(key) or self.wish(key) or "t0"
+        return self.meanings.get(key) or self.guesses.get(key) or ast.Name(text, ast.Load())
 
 
 # ---- what is used once is written where it is used -------------------------------------------------------------------
@@ -191,22 +168,18 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
     todo = list(function.statements)
     while todo:
         s = todo.pop(0)
+        out = (s.outs[0] if len(s.outs) == 1 else None) or ""
+        kept = s.effects or s.pattern or s.function is None and (not values or out in names.wishes)
+        uses = [] if kept else [i for i, t in enumerate(todo) if t.keys()[out]]
+        total = sum(todo[i].keys()[out] for i in uses) + keys_of(function.result)[out]
+        expression: ast.expr | None = s.expression
         if s.function is not None:
+            if not total:
+                continue
             inline(s.function, names, depth + 1, values)
             expression = None if s.function.statements or s.function.defined else s.function.as_expression()
-        else:
-            expression = s.expression
-        (out,) = s.outs if len(s.outs) == 1 else (None,)
-        kept = s.effects or s.pattern or s.function is None and (not values or out in names.wishes)
-        if s.function is not None and not any(
-            out in keys for keys in (*(t.keys() for t in todo), keys_of(function.result))
-        ):
-            continue
-        if out is not None and not kept and expression is not None:
-            uses = [(i, t.keys()[out]) for i, t in enumerate(todo)]
-            total = sum(n for _, n in uses) + keys_of(function.result)[out]
-            again = isinstance(expression, ast.Name)
-            if total and (total == 1 or again) and _moved(function, todo, uses, s, expression, names, depth):
+        if not kept and expression is not None and (total == 1 or total and isinstance(expression, ast.Name)):
+            if _moved(function, todo, uses, s, expression, names, depth):
                 continue
         done.append(s)
     function.statements = done
@@ -215,23 +188,26 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
 def _moved(
     function: Function,
     todo: list[Statement],
-    uses: Sequence[tuple[int, int]],
+    uses: Sequence[int],
     moved: Statement,
     expression: ast.expr,
     names: Names,
     depth: int,
 ) -> bool:
-    """Writes `expression` in the place of what `moved` makes, if lines do not get too long by it."""
-    new = []
+    """Writes `expression` in the place of what `moved` makes, if lines do not get too long by it; not in local functions."""
     (out,) = moved.outs
     assert out is not None
     origins = moved.origins if moved.function is None else (*moved.origins, *moved.function.origins)
-    for i, n in uses:
-        if n:
-            changed = _with(todo[i], moved, expression, names, depth)
-            if changed is None:
-                return False
-            new.append((i, changed))
+    new = {}
+    for i in uses:
+        s = todo[i]
+        if s.function is not None:
+            return False
+        changed = layout.replaced(s.expression, {out: expression})
+        heads = ", ".join("_" if o is None else names.wishes.get(o, "t0") for o in s.outs)
+        if len(INDENT * depth) + len(heads) + len(" = ") + len(names.shown(changed)) > WIDTH:
+            return False
+        new[i] = replace(s, expression=changed, origins=(*origins, *s.origins))
     result = function.result
     if keys_of(result)[out]:
         result = layout.replaced(result, {out: expression})
@@ -240,26 +216,10 @@ def _moved(
             if not isinstance(result, (ast.Tuple, ast.List, ast.Dict)) or max(map(len, shown)) > WIDTH:
                 return False
         function.origins = (*origins, *function.origins)
-    for i, changed in new:
-        todo[i] = replace(changed, origins=(*origins, *changed.origins))
+    for i, s in new.items():
+        todo[i] = s
     function.result = result
     return True
-
-
-def _with(s: Statement, moved: Statement, expression: ast.expr, names: Names, depth: int) -> Statement | None:
-    """The statement with `expression` in the place of what `moved` makes; None if it is too long then."""
-    (out,) = moved.outs
-    assert out is not None
-    if s.function is not None:
-        inner = replace(s.function, statements=list(s.function.statements))
-        uses = [(i, t.keys()[out]) for i, t in enumerate(inner.statements)]
-        fits = _moved(inner, inner.statements, uses, moved, expression, names, depth + 1)
-        return replace(s, function=inner) if fits else None
-    assert s.expression is not None
-    changed = layout.replaced(s.expression, {out: expression})
-    heads = ", ".join("_" if o is None else names.wishes.get(o, "t0") for o in s.outs)
-    fits = len(INDENT * depth) + len(heads) + len(" = ") + len(names.shown(changed)) <= WIDTH
-    return replace(s, expression=changed) if fits else None
 
 
 # ---- names and text -------------------------------------------------------------------------------------------------
@@ -267,7 +227,7 @@ def _with(s: Statement, moved: Statement, expression: ast.expr, names: Names, de
 
 def name_all(function: Function, names: Names, reserved: set[str]) -> None:
     """Gives each key in `function` a name. `reserved`: names that have a meaning already."""
-    blocked = reserved | function.plain_names()
+    blocked = reserved | {name for name in names_used(function) if not is_key(name)}
     for key in function.free():
         blocked |= {names.given[key]} if key in names.given else set()
         blocked |= set(names_in(names.meanings[key])) if key in names.meanings else set()
@@ -280,9 +240,7 @@ def name_all(function: Function, names: Names, reserved: set[str]) -> None:
     for i, s in enumerate(function.statements):
         if s.function is not None:
             name_all(s.function, names, reserved)
-        else:
-            assert s.expression is not None
-            _name_lambdas(s.expression, names, reserved)
+        _name_lambdas(s.expression, names, reserved)
         held = {name for name, key in current.items() if last.get(key, -1) > i}
         for out in s.outs:
             if out is not None:
@@ -344,7 +302,6 @@ def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], 
         yield from lines(s.function, names.given[s.outs[0]], names, indent)
         yield ""
         return
-    assert s.expression is not None
     outs = ["_" if out is None else names.given[out] for out in s.outs]
     head = re.sub(r"\((_, )*_,?\)", "_", s.pattern.format(*outs)) if s.pattern else ", ".join(outs)
     expression = layout.replaced(s.expression, found)

@@ -12,7 +12,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Values
@@ -28,9 +27,8 @@ from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from . import derivatives, layout, parameters, recorded, scopes, trees
 from .listing import identifier
-from .operations import RESERVED, Code, Taken, written
+from .operations import Code, Taken
 from .parameters import Parameter
-from .spelling import SCOPE
 
 # ---- the function ---------------------------------------------------------------------------------------------------
 
@@ -48,35 +46,34 @@ class TapeFunction:
     def __init__(
         self,
         function: Callable,
-        printed: Callable[[], tuple[str, dict[str, Array], list[str]]],
+        recorded: Recorded,
+        flat: bool,
         signature: inspect.Signature,
-        paths: Sequence[tuple[Any, ...]] | None = None,
-        recorded: Recorded | None = None,
+        paths: Sequence[tuple[Any, ...]] | None,
     ):
-        """`printed` gives the code, the constants and the lines; `paths` are those of the sources in the tree."""
-        self.recorded = recorded
-        self._function, self._print, self.__signature__ = function, functools.cache(printed), signature
-        self._paths = paths
+        """`paths` are those of the sources in the tree."""
+        self.recorded, self._paths = recorded, paths
+        self._print = functools.cache(functools.partial(printed, recorded, flat))
+        self._function, self.__signature__ = function, signature
         self.__name__ = self.__qualname__ = "f"
         self.__code__ = function.__code__  # where there is none, JAX prints the function whenever it traces it
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         return self._function(*args, **kwargs)
 
-    def __reduce__(self) -> tuple:
-        return _from_code, (self.code, self.constants, self.__signature__, self._paths)
-
     def tree(self, sources: Nest) -> Nest:
         """`sources` as the code takes them: values for variables with paths as nested dicts, all else as it is."""
-        return _tree(sources, self._paths)
+        if self._paths is None or isinstance(sources, Mapping):
+            return sources
+        return recorded.nested(zip(self._paths, sources, strict=True))
 
     @property
     def code(self) -> str:
-        return self._print()[0]
+        return self._print().text
 
     @property
     def constants(self) -> dict[str, Array]:
-        return dict(self._print()[1])
+        return dict(self._print().arrays)
 
     def __str__(self) -> str:
         return self.code
@@ -84,7 +81,7 @@ class TapeFunction:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return page(_beside(self._print()[2]))
+        return page(_beside(self._print().lines))
 
 
 def _beside(lines: Sequence[str]) -> str:
@@ -115,29 +112,6 @@ def _beside(lines: Sequence[str]) -> str:
         body.append(shown("\n".join(recorded), html.escape("\n".join(texts)) or " "))
         before = origins
     return "".join(body)
-
-
-def _tree(sources: Nest, paths: Sequence[tuple[Any, ...]] | None) -> Nest:
-    if paths is None or isinstance(sources, Mapping):
-        return sources
-    return recorded.nested(zip(paths, sources, strict=True))
-
-
-def _from_code(
-    code: str, constants: dict[str, Array], signature: inspect.Signature, paths: Sequence[tuple[Any, ...]] | None
-) -> TapeFunction:
-    """What was pickled of a `TapeFunction`: operations cannot be, so it runs as code."""
-    scope: dict[str, Any] = {"jax": jax, "jnp": jnp, "np": np, **constants}
-    exec(compile(code, "<tape.as_function>", "exec"), scope)
-
-    def bare(x: Any) -> Any:
-        return x if (leaf := leaf_of(x)) is None else leaf.array
-
-    def function(*args: Any, **kwargs: Any) -> Nest:
-        args, kwargs = jax.tree.map(bare, (args, kwargs), is_leaf=lambda x: leaf_of(x) is not None)
-        return scope["f"](_tree(args[0], paths), *args[1:], **kwargs)
-
-    return TapeFunction(function, lambda: (code, constants, code.splitlines()), signature, paths)
 
 
 def code(function: Callable, *args: Nest) -> TapeFunction:
@@ -217,9 +191,8 @@ def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:
     paths = [tuple(str(getattr(v, "path", "")).split("/")) for v in sources]
     if min(map(len, paths)) < 2 or len(set(paths)) < len(paths):
         return None
-    shortest = min(map(len, paths)) - 1
-    common = next((i for i in range(shortest) if len({path[i] for path in paths}) > 1), shortest)
-    return [path[common:] for path in paths]
+    start = len(recorded.common_path(paths))
+    return [path[start:] for path in paths]
 
 
 class Module:
@@ -237,52 +210,31 @@ class Module:
         self.scope = Taken(taken)
         self.code = Code(self.scope, lambda arg: self.writer.names.key_in_tree(arg))
         self.flat = flat
-        self.writer = recorded.Writer(
-            self._operation,
-            written,
-            derivatives.write,
-            self._helpers,
-            self.scope.new,
-            RESERVED | taken | {"f"},
-        )
+        self.writer = recorded.Writer(self.code, derivatives.write)
+        self.constants, self.arrays = self.code.constants, self.code.large
         self.main: list[list[str]] = []
 
     @property
     def functions(self) -> list[str]:
-        return [*self.code.helpers, *map("\n".join, (*self.writer.functions, *self.main))]
+        return list(map("\n".join, self._functions()))
 
-    @property
-    def constants(self) -> list[str]:
-        return self.code.constants
-
-    @property
-    def arrays(self) -> dict[str, Array]:
-        return self.code.large
+    def _functions(self) -> list[list[str]]:
+        return [*map(str.splitlines, self.code.helpers), *self.writer.functions, *self.main]
 
     @property
     def lines(self) -> list[str]:
         """The lines of the text, those of recorded functions with what they came of."""
         notes = [f"# {name}: {type_of(x)}, in .constants" for name, x in self.arrays.items()]
         head = "\n".join([*notes, *self.constants]).splitlines()
-        helpers = [text.splitlines() for text in self.code.helpers]
-        first, *others = [part for part in (head, *helpers, *self.writer.functions, *self.main) if part]
+        first, *others = [part for part in (head, *self._functions()) if part]
         return [*first, *(line for part in others for line in ("", "", *part))]
 
     @property
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"
 
-    def _operation(self, line: recorded.Line, args: Sequence[str]) -> str:
-        return self.code.operation(line.op, line.inputs, args, line.active_ins)
-
-    def _helpers(self) -> dict[str, Any]:
-        space = dict(SCOPE) | self.arrays
-        exec("\n".join([*self.constants, *self.code.helpers]), space)
-        return space
-
     def add(self, function: TapeFunction, name: str) -> str:
         """Adds what `GradientTape.as_function` gave, under `name` or one like it; returns that."""
-        assert function.recorded is not None, "a function that was pickled is code already"
         return self.write(function.recorded, name)
 
     def write(self, parts: Recorded, name: str = "f") -> str:
@@ -299,9 +251,9 @@ class Module:
         varying = {id(values[slot]) for slot in program.sources if slot is not None}
         varying |= {id(line.outputs[j]) for line in lines for j in line.active_outs}
         scope = recorded.Scope()
-        paths = parts.tree()
-        writer.paths |= {id(x): path for x, path in zip(parts.held(), paths, strict=True) if path}
-        writer.paths |= {id(each.array): (each.name, *each.path) for each in parts.arguments if each.path}
+        places = dict(zip(map(id, parts.held()), parts.tree(), strict=True))
+        places |= {id(each.array): (each.name, *each.path) for each in parts.arguments if each.path}
+        writer.paths |= {i: path for i, path in places.items() if path}
         writer.nested |= {path[0] for path in writer.paths.values() if len(path) > 2 or path[0] == "params"}
         ends = []
         for slot, leaf in zip(program.targets, parts.ends.leaves, strict=True):
@@ -325,9 +277,7 @@ class Module:
             function.comment = f"# for {types}" if types else ""
         if not self.flat:
             leaves: dict[scopes.Key, set[recorded.Path]] = {}
-            for root, *path in filter(
-                None, [*paths, *((each.name, *each.path) for each in parts.arguments if each.path)]
-            ):
+            for root, *path in filter(None, places.values()):
                 leaves.setdefault(roots[root], set()).add(tuple(path))
             trees.map_leaves(function, names, leaves)
         scopes.inline(function, names, values=not self.flat)
@@ -339,35 +289,24 @@ class Module:
 
     def _sources(self, parts: Recorded, scope: recorded.Scope) -> tuple[dict[str, scopes.Key], list[scopes.Statement]]:
         """The parameters by their names, and statements that take them apart."""
-        names, held = self.writer.names, parts.held()
-        single = leaf_of(parts.sources) is not None
-        texts = [parts.parameter] if single else list(_paths(parts.sources, parts.parameter))
-        paths = parts.tree()
+        names, held, first = self.writer.names, parts.held(), scopes.new_key()
         keys = [scope.keys.get(id(x)) for x in held]
-        first = scopes.new_key()
-        names.wishes[first] = parts.parameter
-        names.wishes |= {
-            key: identifier(parts.names[id(x)])
-            for key, x in zip(keys, held, strict=True)
-            if key and id(x) in parts.names
-        }
-        statements: list[scopes.Statement] = []
+        single = leaf_of(parts.sources) is not None
         if single:
             first = keys[0] or first
-            names.wishes[first] = identifier(parts.names.get(id(held[0]), "x"))
-        elif isinstance(parts.sources, (list, tuple)) and not any(paths) and all(keys) and len(keys) == len(texts):
-            flat = [f"{parts.parameter}[{i}]" for i in range(len(texts))] == texts
-            if flat:
-                expression = ast.Name(first, ast.Load())
-                outs = [key for key in keys if key is not None]
-                statements.append(
-                    scopes.Statement([*outs], expression, effects=True, pattern="({},)" * (len(outs) == 1))
-                )
-                texts = []
-        for key, text, path in zip(keys, texts, paths, strict=False):
-            if key is not None and not single:
-                whole = layout.parsed(text) if not path else recorded.item(path[0], path[1:])
-                names.meanings[key] = layout.replaced(whole, {parts.parameter: ast.Name(first, ast.Load())})
+        texts, paths = list(_paths(parts.sources, first)), parts.tree()
+        wishes = {key: parts.names.get(id(x)) for key, x in zip(keys, held, strict=True) if key}
+        names.wishes |= {key: identifier(wish) for key, wish in wishes.items() if wish}
+        names.wishes[first] = identifier(parts.names.get(id(held[0]), "x")) if single else parts.parameter
+        statements: list[scopes.Statement] = []
+        whole = isinstance(parts.sources, (list, tuple)) and all(keys) and not any(paths)
+        if whole and keys and texts == [f"{first}[{i}]" for i in range(len(keys))]:
+            pattern = "({},)" * (len(keys) == 1)
+            statements = [scopes.Statement(keys, ast.Name(first, ast.Load()), effects=True, pattern=pattern)]
+        elif not single:
+            for key, text, path in zip(keys, texts, paths, strict=True):
+                if key is not None:
+                    names.meanings[key] = recorded.item(first, path[1:]) if path else layout.parsed(text)
         roots = {parts.parameter: first}
         for each in parts.arguments:
             key = scope.keys.get(id(each.array)) or scopes.new_key()
@@ -380,11 +319,11 @@ class Module:
         return roots, statements
 
 
-def printed(parts: Recorded, flat: bool) -> tuple[str, dict[str, Array], list[str]]:
-    """The code of what a tape recorded, the arrays that it names, and its lines with what they came of."""
+def printed(parts: Recorded, flat: bool) -> Module:
+    """What a tape recorded, written as code."""
     module = Module(flat=flat)
     module.write(parts)
-    return module.text, module.arrays, module.lines
+    return module
 
 
 def _paths(structure: Nest, path: str) -> Iterator[str]:

@@ -13,7 +13,6 @@ import inspect
 import itertools
 import keyword
 import math
-import operator
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
@@ -40,6 +39,7 @@ from .tables import tables
 
 # Arrays of more elements than this are not written out: the printed code takes them from names.
 WRITTEN_OUT = 100
+SHORT = 4  # and a range of not more is written as what is in it
 SPELLINGS_KEPT = 4096
 
 # Where printed code looks names up.
@@ -249,7 +249,7 @@ def _candidates(name, closed, avals, holes, eqn, form, static) -> Iterator[str]:
     yield from _cuts(form, avals)
     yield from _filled(_ROWS.get(plain, ()), holes, facts)
     if plain in ("einsum", "tensordot", "dot_general"):
-        yield from _einsums(list(_all_equations(contents.open_jaxpr(closed))), holes)
+        yield from _einsums(list(equations_in(closed)), holes)
     wishes = plain, name, plain.removeprefix("reduce_"), _ALIASES.get(plain, plain), plain.replace("_", "")
     names = dict.fromkeys(wishes)
     for module in _MODULES:
@@ -275,7 +275,7 @@ def _filled(templates: Sequence[str], holes: Sequence[str], facts: dict[str, lis
 def _facts(closed: JaxProgram, holes: Sequence[str], static: tuple) -> dict[str, list[str]]:
     """What a template may mention, each as the texts that it may stand for."""
     jaxpr = contents.open_jaxpr(closed)
-    equations = list(_all_equations(jaxpr))
+    equations = list(equations_in(jaxpr))
     facts = {key: [text] for eqn in reversed(equations) for key, text in _parameters(eqn).items() if text}
     facts |= {str(i): [hole] for i, hole in enumerate(holes)}
     facts |= {"abcd"[i]: [f"({hole})" if hole.startswith("-") else hole] for i, hole in enumerate(holes[:4])}
@@ -338,11 +338,12 @@ def _cuts(form: Form, avals: Sequence[Aval]) -> Iterator[str]:
     yield f"{{0}}[{', '.join(parts)}]"
 
 
-def _all_equations(jaxpr: JaxProgram) -> Iterator[Equation]:
-    for eqn in jaxpr.eqns:
+def equations_in(program: JaxProgram) -> Iterator[Equation]:
+    """Those of a program, and of the programs in them."""
+    for eqn in contents.open_jaxpr(program).eqns:
         yield eqn
         for inner in contents.jaxprs_in(eqn.params):
-            yield from _all_equations(contents.open_jaxpr(inner))
+            yield from equations_in(inner)
 
 
 def _labels(eqn: Equation) -> tuple[str, str, str]:
@@ -534,11 +535,7 @@ def _moved(eqn: Equation, ins: Sequence[Key], made: dict[Key, tuple]) -> tuple |
         if strides is not None:  # up to the last element taken
             ends = zip(starts, limits, strides, strict=True)
             limits = tuple(a + (max(b - a - 1, -1) // step) * step + 1 for a, b, step in ends)
-        if (row := made.get(ins[0])) is not None and row[0] == "slice" and row[1][2] is None:  # a cut of a cut
-            limits = tuple(map(operator.add, row[1][0], limits))
-            starts, ins = tuple(map(operator.add, row[1][0], starts)), row[2]
-        cut = (starts, limits, strides)
-        return ("slice", cut, tuple(ins), avals)
+        return ("slice", (starts, limits, strides), tuple(ins), avals)
     return None
 
 
@@ -629,7 +626,7 @@ def array_text(x: Array) -> str | None:
     if (found == first).all() and not (found.dtype.kind == "f" and first == 0 and np.signbit(found).any()):
         fill = {"0": "zeros", "1": "ones"}.get(number(first).removesuffix(".0"))
         return f"jnp.{fill}({found.shape}, {dtype})" if fill else f"jnp.full({found.shape}, {number(first)}, {dtype})"
-    if found.ndim == 1 and found.dtype.kind in "if" and (found == np.arange(found.size)).all():
+    if found.ndim == 1 and found.size > SHORT and found.dtype.kind in "if" and (found == np.arange(found.size)).all():
         return f"jnp.arange({found.size}, dtype={dtype})"
     if found.size > WRITTEN_OUT:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, TypeAlias
 
 from . import layout
@@ -18,7 +18,7 @@ def map_leaves(function: Function, names: Names, leaves: Leaves) -> None:
     _Mapping(function, names, leaves).run()
 
 
-class _Mapping:
+class _Mapping(ast.NodeTransformer):
     def __init__(self, function: Function, names: Names, leaves: Leaves):
         self.function, self.names, self.leaves = function, names, leaves
         self.made = {s.outs[0]: s.expression for s in function.statements if len(s.outs) == 1 and not s.effects}
@@ -26,11 +26,9 @@ class _Mapping:
 
     def run(self) -> None:
         function = self.function
-        function.result = _Dicts(self._mapped).visit(function.result)
+        function.result = self.visit(function.result)
         for s in function.statements:
-            if s.expression is not None:
-                s.expression = _Sums(self._all_of).visit(s.expression)
-        function.result = _Sums(self._all_of).visit(function.result)
+            s.expression = self.visit(s.expression)
         while True:
             used = [*sum((s.keys() for s in function.statements), keys_of(function.result))]
             for key in used:  # a leaf is written as a part of its tree
@@ -58,6 +56,19 @@ class _Mapping:
             if self.uses[key] == 1 and (found := self.made.get(key)) is not None
         }
         return layout.replaced(expression, inner)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.expr:
+        new = self._mapped(node)
+        return self.generic_visit(node) if new is node else new  # type: ignore[return-value]
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Changes a list that is summed up, whatever its order: ``sum(map(f, map(g, [...])))``."""
+        inner: Any = node if getattr(node.func, "id", "") == "sum" and node.args else None
+        while inner is not None and getattr(getattr(inner.args[-1], "func", None), "id", "") == "map":
+            inner = inner.args[-1]
+        if inner is not None and inner is not node and isinstance(inner.args[-1], ast.List):
+            inner.args[-1] = self._all_of(inner.args[-1])
+        return self.generic_visit(node)  # type: ignore[return-value]
 
     def _mapped(self, node: ast.Dict) -> ast.expr:
         parts = dict(_leaves_of(node))
@@ -98,28 +109,3 @@ def _leaves_of(node: ast.expr, path: Path = ()) -> Iterator[tuple[Path, ast.expr
         return
     for key, value in zip(node.keys, node.values, strict=True):
         yield from _leaves_of(value, (*path, key.value if isinstance(key, ast.Constant) else None))
-
-
-class _Changing(ast.NodeTransformer):
-    def __init__(self, change: Callable[[Any], ast.expr]):
-        self.change = change
-
-
-class _Dicts(_Changing):
-    """Changes the outermost dicts."""
-
-    def visit_Dict(self, node: ast.Dict) -> ast.expr:
-        new = self.change(node)
-        return self.generic_visit(node) if new is node else new  # type: ignore[return-value]
-
-
-class _Sums(_Changing):
-    """Changes lists that are summed up, whatever their order: ``sum(map(f, map(g, [...])))``."""
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        inner: Any = node if getattr(node.func, "id", "") == "sum" and node.args else None
-        while inner is not None and getattr(getattr(inner.args[-1], "func", None), "id", "") == "map":
-            inner = inner.args[-1]
-        if inner is not None and inner is not node and isinstance(inner.args[-1], ast.List):
-            inner.args[-1] = self.change(inner.args[-1])
-        return self.generic_visit(node)  # type: ignore[return-value]

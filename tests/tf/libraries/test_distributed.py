@@ -5,63 +5,24 @@ from __future__ import annotations
 import functools
 import json
 import os
-import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests import processes
+from tests.processes import finish, free_port
+
 STEPS = 30
-SECONDS = 150  # after which a run counts as hung; it takes about five
 
 
 def start(*arguments, program="examples/data_parallel.py"):
-    environment = os.environ | {
-        "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "examples"), os.environ.get("PYTHONPATH", "")]),
-    }
-    environment.pop("XLA_FLAGS", None)  # one may ask for another number of devices
-    return subprocess.Popen(
-        [sys.executable, program, *map(str, arguments)],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finish(*processes):
-    """What each printed. None of them outlives this, whatever happens: one waits for ever for another that died."""
-    try:
-        printed = [process.communicate(timeout=SECONDS) for process in processes]
-    except subprocess.TimeoutExpired:
-        for process in processes:
-            process.kill()
-        said = "\n".join("".join(process.communicate())[-4000:] for process in processes)
-        pytest.fail(f"not finished after {SECONDS} s:\n{said}")
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    for process, (out, err) in zip(processes, printed):
-        assert process.returncode == 0, out + err[-4000:]
-    return [out for out, _ in printed]
+    return processes.start(program, *arguments, paths=["examples"])
 
 
 def losses_of(folder, *arguments):
     file = folder / "losses.json"
     (printed,) = finish(start("--steps", STEPS, "--losses", file, *arguments))
     return json.loads(file.read_text()), printed
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
@@ -218,9 +179,7 @@ for size in (16, 1024):  # the smaller one is not too large for NumPy
 
 
 def test_a_sharded_variable_stays_where_it_is():
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
-    done = subprocess.run([sys.executable, "-c", PLACED], cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    finish(processes.start("-c", PLACED, XLA_FLAGS="--xla_force_host_platform_device_count=8"))
 
 
 LOOKS = """

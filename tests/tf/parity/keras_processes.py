@@ -44,6 +44,8 @@ class Bodies(dict):
         import harness
         from outcomes import outcome_under_tapejax, outcome_under_tensorflow
 
+        # Keras imports them where they are, which is half of its time, and needs neither.
+        sys.modules["matplotlib"] = sys.modules["sklearn"] = None
         if system == "tensorflow":
             os.environ["KERAS_BACKEND"] = "tensorflow"
             tf, outcome = harness.import_tensorflow(), outcome_under_tensorflow

@@ -65,7 +65,6 @@ import sys
 import numpy as np
 import tapejax as tf
 
-folder, steps = sys.argv[1], int(sys.argv[2])
 rng = np.random.default_rng(0)
 x = rng.normal(size=(16, 3)).astype("float32")
 y = np.sin(x.sum(1, keepdims=True))
@@ -77,33 +76,38 @@ class Network(tf.Module):
             self.velocity = tf.Variable(tf.zeros([3, 1]), trainable=False)
         return tf.tanh(x @ self.w)
 
-network, step = Network(), tf.Variable(0)
-noise = tf.random.Generator.from_seed(3)
-checkpoint = tf.train.Checkpoint(network=network, step=step, noise=noise)
-manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
-manager.restore_or_initialize()
-for _ in range(steps):
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean((network(x) - y + noise.normal([16, 1]) * 0.1) ** 2)
-    gradient = tape.gradient(loss, network.w)
-    network.velocity.assign(0.9 * network.velocity + gradient)
-    network.w.assign_sub(0.1 * network.velocity)
-    step.assign_add(1)
-    manager.save()
-    print(int(step), float(loss))
+def train(folder, steps):
+    network, step = Network(), tf.Variable(0)
+    noise = tf.random.Generator.from_seed(3)
+    checkpoint = tf.train.Checkpoint(network=network, step=step, noise=noise)
+    manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
+    manager.restore_or_initialize()
+    for _ in range(steps):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((network(x) - y + noise.normal([16, 1]) * 0.1) ** 2)
+        gradient = tape.gradient(loss, network.w)
+        network.velocity.assign(0.9 * network.velocity + gradient)
+        network.w.assign_sub(0.1 * network.velocity)
+        step.assign_add(1)
+        manager.save()
+        print(int(step), float(loss))
+
+for argument in sys.argv[1:]:
+    folder, _, steps = argument.rpartition(":")
+    train(folder, int(steps))
 """
 
 
-def run(folder, steps):
-    command = [sys.executable, "-c", PROGRAM, str(folder), str(steps)]
+def run(*trainings):
+    command = [sys.executable, "-c", PROGRAM, *trainings]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
 def test_a_new_process_goes_on_where_the_last_one_stopped(tmp_path):
-    at_once = run(tmp_path / "one", 4)
-    in_two = run(tmp_path / "two", 2) + run(tmp_path / "two", 2)
+    in_two, at_once = run(f"{tmp_path / 'two'}:2"), run(f"{tmp_path / 'two'}:2", f"{tmp_path / 'one'}:4")
+    in_two += [at_once.pop(0) for _ in range(2)]
     assert len(at_once) == 4 and in_two == at_once
     latest = tf.train.latest_checkpoint(tmp_path / "two")
     assert latest.endswith("ckpt-4") and sorted(os.listdir(tmp_path / "two")) == ["checkpoint", "ckpt-3", "ckpt-4"]

@@ -1,9 +1,6 @@
 """Programs of `tf.distribute` on one device, on two, on four, and in two processes: TensorFlow's results."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +8,10 @@ import pytest
 import workers
 
 import tapejax as tf
+from tests.processes import finish, start
 
 PROGRAMS = Path(__file__).with_name("replicated.py")
 KEPT = json.loads(PROGRAMS.with_suffix(".json").read_text(encoding="utf-8"))
-ROOT = Path(__file__).resolve().parents[3]
 WIDE = pytest.param("1", id="64-bit")
 
 
@@ -41,18 +38,14 @@ def agree(found, kept):
     ],
 )  # fmt: skip
 def test_programs(count, wide):
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_ENABLE_X64": wide}
-    environment.pop("XLA_FLAGS", None)  # may ask for another number of devices
-    command = [sys.executable, str(PROGRAMS), "tapejax", count]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-4000:]
-    agree(json.loads(done.stdout.splitlines()[-1]), KEPT[count])
+    (printed,) = finish(start(PROGRAMS, "tapejax", count, JAX_ENABLE_X64=wide))
+    agree(json.loads(printed.splitlines()[-1]), KEPT[count])
 
 
 @pytest.mark.processes
 @pytest.mark.parametrize("wide", ["0", WIDE])
 def test_programs_of_two_processes(wide):
-    found = workers.both("tapejax", PYTHONPATH=str(ROOT), JAX_ENABLE_X64=wide)
+    found = workers.both("tapejax", JAX_ENABLE_X64=wide)
     for each, kept in zip(found, json.loads(workers.KEPT.read_text(encoding="utf-8")), strict=True):
         agree(each, kept)
 
@@ -62,12 +55,8 @@ def test_programs_of_two_processes(wide):
 def test_a_program_of_a_user(count, tmp_path):
     program = PROGRAMS.with_name("images.py")
     kept = json.loads(program.with_suffix(".json").read_text(encoding="utf-8"))
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    environment.pop("XLA_FLAGS", None)
-    command = [sys.executable, str(program), "tapejax", count, str(tmp_path / "kept")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-4000:]
-    agree({count: json.loads(done.stdout.splitlines()[-1])}, {count: kept[count]})
+    (printed,) = finish(start(program, "tapejax", count, tmp_path / "kept"))
+    agree({count: json.loads(printed.splitlines()[-1])}, {count: kept[count]})
 
 
 def test_a_cluster(monkeypatch):

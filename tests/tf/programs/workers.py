@@ -1,50 +1,29 @@
 """Programs of `tf.distribute.MultiWorkerMirroredStrategy`, run by two processes of a ``TF_CONFIG``.
 
 ``python workers.py tensorflow|tapejax FOLDER`` is what each process runs: it prints what the programs give, as JSON. TensorFlow's
-results are in ``workers.json``: ``python workers.py keep``.
+results are in ``workers.json``: ``python -m tests.tf.programs.workers keep``.
 """
 
 import json
 import os
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 KEPT = Path(__file__).with_suffix(".json")
-SECONDS = 200  # after which the processes count as hung
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return probe.getsockname()[1]
+def both(library, **variables):
+    """What the two processes print, in order."""
+    from tests.processes import finish, free_port, start
 
-
-def both(library, **environment):
-    """What the two processes print, in order. None of them outlives this."""
     addresses = [f"localhost:{free_port()}" for _ in range(2)]
-    processes = []
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(2):
-            task = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": number}}
-            command = [sys.executable, __file__, library, f"{folder}/checkpoints"]
-            variables = os.environ | environment | {"TF_CONFIG": json.dumps(task)}
-            variables.pop("XLA_FLAGS", None)  # may ask for another number of devices
-            processes.append(
-                subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            )
-        try:
-            printed = [process.communicate(timeout=SECONDS) for process in processes]
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-    for process, (out, error) in zip(processes, printed, strict=True):
-        assert process.returncode == 0, out + error[-4000:]
-    return [json.loads(out.splitlines()[-1]) for out, _ in printed]
+        command, tasks = (__file__, library, f"{folder}/checkpoints"), [{"type": "worker", "index": i} for i in (0, 1)]
+        settings = [json.dumps({"cluster": {"worker": addresses}, "task": task}) for task in tasks]
+        printed = finish(*[start(*command, TF_CONFIG=setting, **variables) for setting in settings])
+    return [json.loads(out.splitlines()[-1]) for out in printed]
 
 
 def main(library, folder):

@@ -170,13 +170,40 @@ def test_integers_that_become_numbers_in_a_call():
     np.testing.assert_array_equal(names["f"](n), n + 50.0)
 
 
-def test_a_rule_whose_reverse_calls_itself_on_a_larger_state():
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def flow(velocity, state):
+    """Where `state` is a moment later. Backward, the cotangent flows with it."""
+    return jax.tree.map(lambda x, v: x + 0.1 * v, state, velocity(state))
+
+
+def flow_backward(velocity, state, ct):
+    def of_both(state, ct):
+        return velocity(state), jax.vjp(velocity, state)[1](ct)[0]
+
+    return (flow(lambda both: of_both(*both), (state, ct))[1],)
+
+
+flow.defvjp(lambda velocity, state: (flow(velocity, state), state), flow_backward)
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda p: flow(lambda y: -p * y, p),
+        pytest.param(
+            lambda p: odeint(lambda y, t, p: -p * y, jnp.ones(2), jnp.linspace(0.0, 1.0, 3), p), marks=pytest.mark.slow
+        ),
+    ],
+    ids=["flow", "odeint"],
+)
+def test_a_rule_whose_reverse_calls_itself_on_a_larger_state(solve):
     "Its rule's rule is a parameter of the code: to write all of them would have no end."
     x = jnp.array([0.5, 1.5])
     with tf.GradientTape() as tape:
         tape.watch(x)
-        y = jnp.sum(odeint(lambda y, t, p: -p * y, jnp.ones(2), jnp.linspace(0.0, 1.0, 3), x) ** 2)
+        y = jnp.sum(solve(x) ** 2)
     function = tape.as_function(y, x)
+    assert function.constants
     names = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
     exec(str(function), names)
     np.testing.assert_allclose(names["f"](x), y, rtol=1e-6)

@@ -39,16 +39,25 @@ def test_what_is_missing_is_named(monkeypatch):
     assert fence.unlike("not_there") == ["not_there"]
 
 
+def trained():
+    """A model with all that is looked for, after a step."""
+    model = keras.Sequential(
+        [keras.Input((2,)), keras.layers.Dense(1, kernel_regularizer="l2"), keras.layers.Dropout(0.1)]
+    )
+    model.compile(keras.optimizers.AdamW(0.01), "mse")
+    model.fit(np.ones((2, 2)), np.ones((2, 1)), verbose=0)
+    return model
+
+
 @functools.cache
 def objects():
     """An object of each class, used as in training."""
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-    model.fit(np.ones((2, 2)), np.ones((2, 1)), verbose=0)
+    model = trained()
     return {
         "Layer": model.layers[0],
         "Model": model,
         "Variable": model.layers[0].kernel,
+        "name_scope": keras.name_scope("a"),
         "optimizers.Optimizer": model.optimizer,
     }
 
@@ -58,28 +67,87 @@ def test_a_class_has_what_is_read(name):
     one = objects()[name]
     place, _, last = f"keras.{name}".rpartition(".")
     assert isinstance(one, getattr(importlib.import_module(place), last))
-    assert [each for each in fence.CLASSES[name].split() if not hasattr(one, each)] == []
+    assert [each for each in fence.CLASSES[name] if not hasattr(one, each)] == []
+
+
+CALLED = {
+    "Layer": [fence.BUILD],
+    "Model": [fence.ALL_LAYERS, fence.COMPUTE_LOSS, fence.ADD_OWN_LOSS, fence.BUILD_BY_BATCH, fence.STATE],
+    "Variable": [fence.ASSIGN, fence.INITIALIZE, fence.FIRST_VALUE],
+    "optimizers.Optimizer": [fence.FILTER, fence.UPDATE, fence.DECAYS],
+}
+
+
+def test_keras_calls_what_is_replaced(monkeypatch):
+    """By its name, of the object: what is put in the place of a method is run."""
+    called = []
+
+    def note(kind, name):
+        method = getattr(kind, name)
+        monkeypatch.setattr(kind, name, lambda *args, **kwargs: called.append(name) or method(*args, **kwargs))
+
+    for name, methods in CALLED.items():
+        for method in methods:
+            note(type(objects()[name]), method)
+    trained()
+    with keras.StatelessScope():
+        late = keras.Variable("zeros", shape=(2,))
+    assert set(called) == set().union(*CALLED.values()) and not fence.is_unset(late)
+
+
+def test_what_is_read_is_what_it_is_taken_for():
+    model, layer, variable = (objects()[name] for name in ("Model", "Layer", "Variable"))
+    assert getattr(variable, fence.VALUE) is variable.value
+    assert getattr(model, fence.TAKES_TRAINING) and getattr(model, fence.LOSS_TRACKER) is model.metrics[0]
+    assert {*model.layers, model} <= {*getattr(model, fence.ALL_LAYERS)()} and not getattr(layer, fence.LAYERS)
+    assert getattr(model.optimizer, fence.DECAYS)(variable) and not getattr(layer, fence.METRICS)
+    outer, inner = (keras.name_scope("a", caller=layer) for _ in range(2))
+    with outer, inner:
+        assert getattr(outer, fence.IS_OPEN) and not getattr(inner, fence.IS_OPEN)
 
 
 def test_keras_is_found_by_its_names():
-    assert fence.names_of_keras()[0] is keras
+    own, *tensorflows = fence.names_of_keras()
+    assert own is keras and {each.__name__ for each in tensorflows} <= {fence.TENSORFLOWS}
+    assert fence.is_of(keras.tree.flatten, "tree") and not fence.is_of(keras.ops.relu, "tree")
+
+
+CODE = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py") if path.name != "keras_fence.py"}
 
 
 def test_nothing_else_imports_it():
-    """Elsewhere "keras.src" occurs in texts, as what a module's name begins with."""
-    code = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py") if path.name != "keras_fence.py"}
-    found = [
-        (path.name, line)
-        for path, text in code.items()
-        for line in text.splitlines()
-        if re.search(r"import.*keras\.src", line)
-    ]
-    assert found == []
-    asked = {name for text in code.values() for name in re.findall(r'fence\.part\("([\w.]+)"\)', text)}
-    assert asked and asked <= set(fence.MODULES)
+    assert [path.name for path, text in CODE.items() if "keras.src" in text.replace("``keras.src``", "")] == []
 
 
-SET = {"_created"}  # by the adapters
+def asked(tree):
+    """The parts of ``keras.src`` that a function asks for, and the names that it uses of each."""
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        held = {}
+        for node in ast.walk(function):
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+                pairs = zip(target.elts, node.value.elts) if several else [(target, node.value)]
+                held |= {ast.unparse(name): part for name, value in pairs if (part := part_in(value)) is not None}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Attribute):
+                part = part_in(node.value) or held.get(ast.unparse(node.value))
+                if part is not None:
+                    yield part, node.attr
+
+
+def part_in(node):
+    asked = isinstance(node, ast.Call) and ast.unparse(node.func) == "fence.part"
+    return node.args[0].value if asked and isinstance(node.args[0], ast.Constant) else None
+
+
+def test_what_is_asked_of_a_module_is_listed():
+    used = {pair for text in CODE.values() if "fence.part(" in text for pair in asked(ast.parse(text))}
+    assert ("losses.loss", "reduce_values") in used and ("backend.jax.core", "jnp") in used
+    assert {(part, name) for part, name in used if name not in fence.MODULES[part].split()} == set()
+
+
+OWN = {"_created"}  # what the adapters set on Keras's objects
 
 
 def private(node):
@@ -102,17 +170,19 @@ def made_by(tree):
             yield getattr(node, "attr", None) or node.id
 
 
-def test_private_attributes_are_read_here_or_listed():
-    """Of what has a private name: the adapters use what is listed, and no other module any of it."""
-    trees = {p: ast.parse(p.read_text(encoding="utf-8")) for p in PACKAGE.rglob("*.py") if p.name != "keras_fence.py"}
-    of_keras = {name for each in objects().values() for name in dir(each)}
-    adapters = {path for path in trees if path.parent.name == "libraries"}
+def test_private_names_stand_in_the_fence_alone():
+    """No module has one of Keras's objects' private names, unless it is that of its own objects, too; an adapter none at all."""
+    of_keras = {name for each in objects().values() for name in dir(each) if name.startswith("_")}
+    trees = {p: ast.parse(text) for p, text in CODE.items() if of_keras & {*re.findall(r"\b_[a-z]\w*", text)}}
+    adapters = {path for path in CODE if path.parent.name == "libraries"}
     ours = {name for path, tree in trees.items() if path not in adapters for name in made_by(tree)}
     used = {path: set(filter(None, map(private, ast.walk(tree)))) & of_keras for path, tree in trees.items()}
-    listed = {*" ".join(fence.CLASSES.values()).split()}
-    assert listed <= of_keras
-    assert {name: path.name for path in adapters for name in used[path] - listed - SET} == {}
-    assert {name: path.name for path in trees.keys() - adapters for name in used[path] - ours} == {}
+    listed = {name for names in fence.CLASSES.values() for name in names}
+    assert listed <= of_keras and len(adapters) >= 6
+    assert OWN <= set().union(*used.values())
+    assert {name: path.name for path in trees for name in used[path] - ours - OWN} == {}
+    listed |= {*fence.ON_ARRAYS, *[x for names in fence.MODULES.values() for x in names.split() if x[0] == "_"]}
+    assert {name: p.name for p in adapters for name in listed if re.search(rf"\b{name}\b", CODE[p])} == {}
 
 
 @pytest.mark.parametrize("name", fence.ON_ARRAYS)
