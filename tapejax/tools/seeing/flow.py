@@ -146,7 +146,7 @@ def _walk(scope: ast.AST, function: str | None = None) -> Iterator[tuple[ast.AST
         yield from _walk(node, getattr(node, "name", "<lambda>") if inside else function)
 
 
-def _bindings(node: ast.AST) -> Iterator[tuple[list[ast.AST], list[ast.AST]]]:
+def _bindings(node: ast.AST) -> Iterator[tuple[Sequence[ast.AST], Sequence[ast.AST]]]:
     """(what is bound, what it is computed from) for each binding that a node makes."""
     match node:
         case ast.With(items=items) | ast.AsyncWith(items=items):
