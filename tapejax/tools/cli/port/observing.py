@@ -105,6 +105,10 @@ class Step:
     # arrays that were put in variables: id -> array, variable
     held: dict[int, tuple[Array, VariableLike]] = field(default_factory=dict)
 
+    def made_in(self) -> dict[int, Gradient]:
+        """By the ids of what was computed in the blocks of gradients: the first of these gradients."""
+        return {id(x): g for g in reversed(self.gradients) for entry in g.recording.entries for x in entry.outputs}
+
     def assigned(self) -> dict[int, Assigned]:
         """By the id of a variable its assignments as one."""
         found: dict[int, Assigned] = {}
@@ -336,11 +340,8 @@ class Observer:
         """``assign_add`` and its like compute the new value out of the tapes' sight."""
         if self._step is None or self._quiet:
             return original(variable, change, *rest)
-        before = held(variable)
-        value = change(before)
-        result = original(variable, lambda _: copied(value), *rest)
-        self._note(variable, before, value)
-        return result
+        value = change(held(variable))
+        return self._assign(lambda *_: original(variable, lambda _: copied(value), *rest), variable, value)
 
     def _note(self, variable: VariableLike, before: Array | None, value: Value) -> None:
         frame = user_frame()
