@@ -431,13 +431,14 @@ NOT_UNDER = {
 def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: item.path.stem not in LONG)
     named = {Path(argument.partition("::")[0]).stem for argument in config.args}
+    # a file that is named, without -m, runs whole
     wanted = named if config.option.markexpr == config.getini("addopts")[-1] else set()
     for item in items:
         if item.path.stem in PROCESSES and item.path.stem not in wanted:
             item.add_marker(pytest.mark.processes)
-        # a file that is named runs whole; the sum says the same in each process and on each day
+        # the sum says the same in each process and on each day
         stem, test = item.path.stem, item.name.partition("[")[0].removeprefix("test_")
-        if stem not in named and test in SAMPLED.get(stem, "").split() and zlib.crc32(item.name.encode()) % 3:
+        if stem not in wanted and test in SAMPLED.get(stem, "").split() and zlib.crc32(item.name.encode()) % 3:
             item.add_marker(pytest.mark.rest)
     for setting, reasons in NOT_UNDER.items():
         if getattr(jax.config, setting) if setting.startswith("jax_") else config.getoption(setting):

@@ -51,7 +51,7 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     varying = _varying(line, scope)
     if not _is_computed_again(line, varying, scope):
         return []
-    return _Derivative(writer, line, before, depth, scope, values, sources, targets, found, varying).statements()
+    return _Derivative(writer, line, op, before, depth, scope, sources, targets, found, varying).statements()
 
 
 def _parts(line: Line, found: Sequence[bool], made: Set[int]) -> list[Line]:
@@ -137,39 +137,34 @@ class _Derivative:
 
     writer: Writer
     line: Line
+    op: DerivativeOp
     before: Sequence[Line]
     depth: int
     scope: Scope
-    values: Sequence[Value]
     sources: Sequence[Value | None]
     targets: Sequence[Value | None]
     found: Sequence[bool]
     varying: Set[int]
 
     def statements(self) -> list[Statement]:
-        op: Any = self.line.op
         names = self.writer.names
-        self.op = op
         self.given = [x for x in self.sources if x is not None]
         self.ends = [x for x in self.targets if x is not None]
         inner = self._scope()
         function = self._function(inner)
-        scopes.inline(function, names, self.depth + 2)
         of = new_key()
         name = names.wishes.pop(inner.keys[id(self.ends[0])], None) or self.writer.called.get(id(self.ends[0]), "")
-        for out in (out for s in function.statements for out in s.outs):
-            if out is not None and names.wishes.get(out) == name:  # the name is the target's by now
-                del names.wishes[out]
+        for out in (out for s in function.statements for out in s.outs if out and names.wishes.get(out) == name):
+            del names.wishes[out]  # the name is the target's by now
         used = id(self.ends[0]) in self.scope.used
         names.wishes[of] = f"{identifier(name)}_fn" if used or not name else identifier(name)
         scopes.inline(function, names, self.depth + 2)
         self.function, self.of = function, of
-        first = Statement([of], function=function)
-        return [first, *getattr(self, f"_{op.kind}")()]
+        return [Statement([of], function=function), *getattr(self, f"_{self.op.kind}")()]
 
     def _scope(self) -> Within:
         writer = self.writer
-        self.inside = writer.lines(self.op.program, self.values)
+        self.inside = writer.lines(self.op.program, self.op.values(self.line.inputs))
         local = {*map(id, self.given), *(id(each.outputs[j]) for each in self.inside for j in each.active_outs)}
         inner = Within(self.scope, local, self.varying)
         paths = [writer.paths.get(id(x), ()) for x in self.given]
@@ -192,11 +187,9 @@ class _Derivative:
         arguments = list(map(self._argument, self.given))
         if self.tree:
             root = new_key()
-            names.wishes[root] = str(self.tree[-1] if len(self.tree) > 1 else self.tree[0])
-            for x in self.given:
-                names.meanings[inner.key(x)] = item(root, writer.paths[id(x)][len(self.tree) :])
-            for key, path in inner.trees.items():
-                names.meanings[key] = item(root, path[len(self.tree) :])
+            names.wishes[root] = str(self.tree[-1])
+            there = [*zip(parameters, (writer.paths[id(x)] for x in self.given), strict=True), *inner.trees.items()]
+            names.meanings |= {key: item(root, path[len(self.tree) :]) for key, path in there}
             parameters = [root]
             arguments = [self.scope.part(self.tree, self.given)]
         else:

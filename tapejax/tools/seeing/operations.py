@@ -163,7 +163,7 @@ class Code:
         closed, own = jax.make_jaxpr(op.fn)(*inputs), args[op.results :]
         jaxpr = contents.open_jaxpr(closed)
         last = jaxpr.eqns[-1] if jaxpr.eqns else None
-        rule = last is not None and last.primitive.name == "custom_vjp_call" and len(last.invars) == len(inputs)
+        rule = last is not None and last.primitive.name == "custom_vjp_call" and len(last.invars) >= len(inputs)
         if last is None or not rule or last.outvars != jaxpr.outvars:
             plain = Op(op.name, functools.partial(op.fn, *[None] * op.results))
             return self.operation(plain, inputs[op.results :], own, active_ins)
