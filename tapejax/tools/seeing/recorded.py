@@ -7,6 +7,7 @@ ran become a call of a function; those that a derivative was taken of become a f
 from __future__ import annotations
 
 import ast
+import itertools
 import os.path
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -300,11 +301,12 @@ class Writer:
     def block(self, lines: Sequence[Line], depth: int, scope: Scope, user: bool = True) -> list[Statement]:
         """The statements for `lines`, which are at `depth` or deeper, that make what `scope` uses."""
         found: list[Statement] = []
-        stop = len(lines)
+        start = len(lines)
         later: Line | None = None
-        while stop:
-            start = self._begin(lines, stop, depth)
-            part, stop = lines[start:stop], start
+        calls = (line.calls[depth + 1].call if len(line.calls) > depth + 1 else -i for i, line in enumerate(lines, 1))
+        runs = itertools.groupby(zip(calls, lines, strict=True), lambda pair: pair[0])
+        for part in reversed([[line for _, line in run] for _, run in runs]):
+            start -= len(part)
             call = len(part[0].calls) > depth + 1
             made = {id(x): x for line in part for x in line.outputs}
             wanted = [x for key, x in made.items() if key in scope.used]
@@ -334,18 +336,6 @@ class Writer:
                         self.names.wishes.setdefault(scope.key(x), name)
             later = part[0]
         return found[::-1]
-
-    def _begin(self, lines: Sequence[Line], stop: int, depth: int) -> int:
-        """Where the operation or call that ends at `stop` begins."""
-        last = lines[stop - 1]
-        start = stop - 1
-        if len(last.calls) <= depth + 1:
-            return start
-        while start and len(lines[start - 1].calls) > depth + 1:
-            if lines[start - 1].calls[depth + 1].call != last.calls[depth + 1].call:
-                break
-            start -= 1
-        return start
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""

@@ -191,15 +191,15 @@ def _nearly(
         for key, value in static.items():
             text = text.replace(key.upper(), literal(_one(value)))
         text = text.replace(", keepdims=False", "")
-        code = compile(fill(text, [f"a{i}" for i in range(len(args))]), "<spelling>", "eval")
-        numbers = {i for i, arg in enumerate(args) if not is_name(arg)}
+        texts = [f"({arg})" if arg.startswith("-") else arg for arg in args]
+        symbols = [f"a{i}" if is_name(arg) else arg for i, arg in enumerate(texts)]
+        code = compile(fill(text, symbols), "<spelling>", "eval")
 
         def spelled(*xs: Array) -> list[Array]:
-            known = {f"a{i}": eval(args[i], dict(SCOPE)) if i in numbers else x for i, x in enumerate(xs)}
-            return jax.tree.leaves(eval(code, {**SCOPE, **known}))
+            return jax.tree.leaves(eval(code, {**SCOPE, **{f"a{i}": x for i, x in enumerate(xs)}}))
 
         if _same_at(lambda *xs: jax.tree.leaves(op.fn(*xs)), spelled, inputs, active_ins):
-            return fill(text, [f"({arg})" if arg.startswith("-") else arg for arg in args])
+            return fill(text, texts)
     except Exception:  # it does not fit, or cannot be written
         pass
     return None
