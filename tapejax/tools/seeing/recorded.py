@@ -458,13 +458,9 @@ class Writer:
                     self.names.wishes[key] = function.wish
             plain = layout.replaced(function.result if called is None else called, self.names.meanings)
             return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
-        numbers: dict[str, str] = {}
-
-        def numbered(match: re.Match[str]) -> str:
-            key = match[0]
-            return key if key in self.definitions else numbers.setdefault(key, f"v{len(numbers)}")
-
-        text = re.sub(r"ж\d+", numbered, self._raw(function, "f"))
+        raw = self._raw(function, "f")
+        own = [key for key in dict.fromkeys(re.findall(r"ж\d+", raw)) if key not in self.definitions]
+        text = re.sub(r"ж\d+", lambda m: f"v{own.index(m[0])}" if m[0] in own else m[0], raw)
         if (code, text) not in self._known:
             key = self._known[code, text] = new_key()
             self.names.wishes[key], self.definitions[key] = function.wish, function
@@ -521,8 +517,8 @@ class Writer:
         flat = {
             tree for tree, xs in found.items() if len(xs) <= FEW and all(len(self.paths[id(x)]) == 2 for _, x in xs)
         }
-        found = {tree: xs for tree, xs in found.items() if tree not in flat - self.nested}
-        return {tree: xs for tree, xs in found.items() if len(xs) > 1 and inner.has_tree([x for _, x in xs])}
+        whole = {tree: xs for tree, xs in found.items() if len(xs) > 1 and tree not in flat - self.nested}
+        return {tree: xs for tree, xs in whole.items() if inner.has_tree([x for _, x in xs])}
 
     def _note(self, call: int, named: Iterable[tuple[int, str | None]]) -> None:
         """Notes the names of values in a call."""
