@@ -292,11 +292,9 @@ class Code:
         """An expression for one equation: its result, or the tuple (or list) of them."""
         name = eqn.primitive.name
         if rule := _STRUCTURED.get(name):
-            try:
+            with contextlib.suppress(Unspellable):
                 if (text := rule(self, eqn, args)) is not None:
                     return text
-            except Unspellable:
-                pass
         if (called := spelling_of_equation(name, eqn, args)) is not None:
             return called
         free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, Literal)}
