@@ -406,13 +406,10 @@ def _neighbours(node: Node, up: bool) -> list[Node]:
 
 def _crossings(layers: Sequence[Sequence[Node]]) -> int:
     total = 0
-    for layer, below in zip(layers, layers[1:], strict=False):
+    for layer, below in itertools.pairwise(layers):
         place = {id(n): i for i, n in enumerate(below)}
-        seen: list[int] = []
-        for node in layer:
-            row = [place[id(edge.head)] for edge in node.outs]
-            total += sum(1 for end in row for other in seen if other > end)
-            seen += row
+        ends = [(i, place[id(edge.head)]) for i, node in enumerate(layer) for edge in node.outs]
+        total += sum(a < c and b > d for (a, b), (c, d) in itertools.combinations(ends, 2))
     return total
 
 

@@ -10,7 +10,7 @@ is then said stands in a table (`reasons`).
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -21,8 +21,6 @@ from ...places import Line, line_of
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
-from ...tape.operation import pullback
-from ...tape.pullback import PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, Recording
 from ...tape.slicing import Relevant
@@ -34,8 +32,7 @@ from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
 from .listing import Loop, Names, Variables, folded, name_of, namespaces
 from .number_evidence import GradientNumbers
-from .reasons import At, Reason, at, reason
-from .steps import Backward, BackwardStep
+from .reasons import At, Reason, reason
 from .tables import Rows, in_columns, line_text
 from .text_evidence import TextEvidence, Texts, number_name
 
@@ -212,7 +209,6 @@ class _Case:
     ):
         self.tape, self.recording, self.names, self.ends = tape, recording, names, ends
         self.texts, self.entries, self.targets = Texts(recording), recording.entries, [leaf.array for leaf in ends]
-        self.traced: set[Hashable] = set()  # pullbacks that were found to be sound
         self.values = values
         # what the notes on connected sources need
         self._connected: list[tuple[int, Leaf, TextEvidence, Sequence[Relevant]]] = []
@@ -229,8 +225,6 @@ class _Case:
         numbered, (relevant, needed) = query.numbered, query.relevant()
         used = {x for position, *_ in relevant for x in numbered.entries[position][1]}.union(numbered.targets)
         if any(x in needed and x in used for x in numbered.sources):
-            if self.tape is not None and (refused := self._refused(self.tape, relevant, source, name)):
-                return SourceReport(name, source.value, False, (), tuple(refused))
             self._connected.append((position, source, text, relevant))
             return SourceReport(name, source.value, True, self._path(self.targets, graph.arrays, relevant))
         if (swapped := graph.swapped(self.ends)) is not None:
@@ -242,10 +236,7 @@ class _Case:
 
     def noted(self, reports: list[SourceReport], of: str) -> list[SourceReport]:
         """The reports, with what may be surprising about the gradients of connected sources."""
-        if not self._connected:
-            return reports
-        starts = [source for _, source, _, _ in self._connected]
-        numbers = None if self.tape is None else GradientNumbers(self.tape, self.ends, starts, self.names)
+        numbers = self._numbers(reports)
         for i, (position, _, text, relevant) in enumerate(self._connected):
             notes = [
                 *text.graph.watched_late(self.targets, connected=True),
@@ -261,6 +252,24 @@ class _Case:
                 path = self._through(culprit[1], text.graph.arrays, relevant) or path
             reports[position] = reports[position]._replace(reasons=tuple(notes), path=path)
         return reports
+
+    def _numbers(self, reports: list[SourceReport]) -> GradientNumbers | None:
+        """Those of the backward pass to the connected sources. Where `gradient` raises an error, or a function of the user's
+        gives no gradient, a source is not connected, which its report says then."""
+        while self.tape is not None and self._connected:
+            starts = [source for _, source, _, _ in self._connected]
+            numbers = GradientNumbers(self.tape, self.ends, starts, self.names)
+            connected = []
+            for i, one in enumerate(self._connected):
+                position, _, text, relevant = one
+                if refused := numbers.refused(i, text.graph, relevant):
+                    reports[position] = reports[position]._replace(connected=False, path=(), reasons=tuple(refused))
+                else:
+                    connected.append(one)
+            if len(connected) == len(self._connected):
+                return numbers
+            self._connected = connected  # and once more for these, without what raised the error
+        return None
 
     def _through(self, entry: Entry, arrays: Sequence[Array], relevant: Sequence[Relevant]) -> tuple[PathStep, ...]:
         """A way from the source to a target that leads through `entry`, if there is one."""
@@ -289,40 +298,6 @@ class _Case:
             entry, end = before[end]
             best.append(entry)
         return tuple([PathStep(name_of(e), ", ".join(map(self.names.typed, e.outputs)), e.line) for e in best[::-1]])
-
-    def _refused(self, tape: GradientTape, relevant: Sequence[Relevant], source: Leaf, name: str) -> list[Reason]:
-        """Operations on the way that cannot be differentiated, or whose gradient function of the user's returns None."""
-        for position, active_ins, active_outs, perturbed in reversed(relevant):
-            entry = self.entries[position]
-            key = entry.op, active_ins, active_outs, perturbed, tuple(map(jax.typeof, entry.inputs))
-            if not entry.op.runs_python and key not in self.traced:
-                pull = pullback(*key[:4])
-                try:
-                    jax.eval_shape(pull.fn, *entry.inputs, *[entry.outputs[j] for j in active_outs])
-                except (LookupError, TypeError) as error:
-                    return [_not_differentiable(entry, name, error)]
-                self.traced.add(key)
-        entries = [self.entries[position] for position, *_ in relevant]
-        by_python = [entry for entry in entries if entry.op.runs_python]
-        if not by_python:
-            return []
-        walk = Backward(tape, [leaf.value for leaf in self.ends], [source.value], names=self.names)
-        passed: list[BackwardStep] = []  # only running these tells
-        try:
-            passed += walk
-        except Exception as error:  # what a rule of the user's raises
-            left = [entry for entry in by_python if all(step.entry is not entry for step in passed)]
-            return [_not_differentiable(left[-1] if left else None, name, error)]
-        if walk.gradients[0] is not None:
-            return []
-        silent = [step.entry for step in passed if isinstance(step.entry.op, PullbackOp) and not step.outgoing]
-        return [reason("custom gradient", at(entry), name=name) for entry in silent]
-
-
-def _not_differentiable(entry: Entry | None, name: str, error: Exception) -> Reason:
-    said, _, remedy = str(error).partition(". ")
-    values = {"name": name, "error": type(error).__name__, "said": said, "remedy": remedy}
-    return reason("not differentiable", at(entry), **values)
 
 
 def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:

@@ -8,6 +8,7 @@ assignments from names to names. It is a reading, not a run: it gives what is li
 from __future__ import annotations
 
 import ast
+import contextlib
 import linecache
 import re
 from collections.abc import Iterator, Sequence
@@ -70,16 +71,10 @@ class Text:
         if where is None or line is None:
             return
         self._file, self._lines = line.file, linecache.getlines(line.file)
-        try:
-            tree = ast.parse("".join(self._lines)) if self._lines else None
-        except SyntaxError:  # a notebook's magic, or a file that was changed since
-            tree = None
-        scope = None if tree is None else _scope(tree, where[0])
-        if scope is None:
-            return
-        self._scope = scope
+        with contextlib.suppress(SyntaxError):  # a notebook's magic, or a file that was changed since
+            self._scope = _scope(ast.parse("".join(self._lines)), where[0])
         self.block = self.span_at(line.number)
-        for node, function in _walk(scope):
+        for node, function in _walk(self._scope):
             assignments = self._assignments(node, function)
             # what an inner function binds is local to it unless declared otherwise; what it mutates is shared
             self.assignments += assignments if function is None else [a for a in assignments if a.changes]
@@ -131,7 +126,8 @@ def scope_of(where: Where) -> tuple[str, int, str] | None:
     return None if where is None else (where[0].co_filename, where[0].co_firstlineno, where[0].co_qualname)
 
 
-def _scope(tree: ast.Module, code: CodeType) -> ast.AST | None:
+def _scope(tree: ast.Module, code: CodeType) -> ast.AST:
+    """The function or module in `tree` that `code` is of; an empty one where it is not there."""
     if code.co_name == "<module>":
         return tree
     for node in ast.walk(tree):
@@ -139,7 +135,7 @@ def _scope(tree: ast.Module, code: CodeType) -> ast.AST | None:
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
             if first == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name:
                 return node
-    return None
+    return ast.Module([], [])
 
 
 def _walk(scope: ast.AST, function: str | None = None) -> Iterator[tuple[ast.AST, str | None]]:
@@ -150,35 +146,28 @@ def _walk(scope: ast.AST, function: str | None = None) -> Iterator[tuple[ast.AST
         yield from _walk(node, getattr(node, "name", "<lambda>") if inside else function)
 
 
-def _bindings(node: ast.AST) -> Iterator[tuple[list[ast.AST], list[ast.AST]]]:
+def _bindings(node: ast.AST) -> Iterator[tuple[Sequence[ast.AST], Sequence[ast.AST]]]:
     """(what is bound, what it is computed from) for each binding that a node makes."""
     match node:
-        case ast.Assign(targets=targets, value=value):
-            yield list(targets), [value, *(t for t in targets if not isinstance(t, _BINDING))]
-        case ast.AugAssign(target=target, value=value):
-            yield [target], [value, target]
-        case (
-            ast.AnnAssign(target=target, value=ast.expr() as value)
-            | ast.NamedExpr(target=target, value=value)
-            | ast.For(target=target, iter=value)
-            | ast.AsyncFor(target=target, iter=value)
-        ):
-            yield [target], [value]
         case ast.With(items=items) | ast.AsyncWith(items=items):
-            for item in items:
-                if item.optional_vars is not None:
-                    yield [item.optional_vars], [item.context_expr]
+            yield from (([item.optional_vars], [item.context_expr]) for item in items if item.optional_vars)
         case ast.FunctionDef(name=name, body=body) | ast.AsyncFunctionDef(name=name, body=body):
             yield [ast.Name(name)], list(body)
         case ast.Call(func=ast.Attribute(value=owner, attr=attr), args=args, keywords=keywords):
             if attr.split("_")[0] in _MUTATORS or attr == "start":
                 yield [owner], [*args, *(k.value for k in keywords), owner]
+        case ast.stmt() | ast.NamedExpr():
+            value = getattr(node, "value", None) or getattr(node, "iter", None)
+            targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+            if value and targets[0]:
+                changes = isinstance(node, ast.AugAssign)
+                yield targets, [value, *(t for t in targets if changes or not isinstance(t, _BINDING))]
 
 
 def _dotted(node: ast.AST) -> frozenset[str]:
     """The names that an assignment to `node` binds: of ``self.w[0]`` both ``self.w`` and ``self``."""
     if isinstance(node, (ast.Tuple, ast.List)):
-        return frozenset().union(*map(_dotted, node.elts)) if node.elts else frozenset()
+        return frozenset().union(*map(_dotted, node.elts))
     if isinstance(node, (ast.Subscript, ast.Starred)):
         return _dotted(node.value)
     if isinstance(node, ast.Attribute):
@@ -188,12 +177,8 @@ def _dotted(node: ast.AST) -> frozenset[str]:
 
 
 def _used(values: Sequence[ast.AST]) -> frozenset[str]:
-    names: set[str] = set()
-    for value in values:
-        for node in ast.walk(value):
-            if isinstance(node, (ast.Name, ast.Attribute)):
-                names |= _dotted(node)
-    return frozenset(names)
+    nodes = (node for value in values for node in ast.walk(value) if isinstance(node, (ast.Name, ast.Attribute)))
+    return frozenset().union(*map(_dotted, nodes))
 
 
 def root(name: str) -> str:

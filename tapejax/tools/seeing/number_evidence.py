@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...tape.gradient_tape import GradientTape
-from ...tape.recording import Entry
+from ...tape.pullback import PullbackOp
+from ...tape.recording import Entry, is_deleted
 from ...tape.slicing import Relevant
 from ...tape.structures import Leaf
 from ...tf.values.errors import NonFiniteError
-from ...tf.values.shown import is_elsewhere, number_text, value_text
+from ...tf.values.shown import number_text, unreadable, value_text
 from .graph_evidence import BREAKS, Graph
 from .listing import Names, name_of
 from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason
@@ -22,22 +23,44 @@ from .steps import Backward, check_numerics, is_nonzero, wide
 
 
 class GradientNumbers:
-    """The gradients of the sum of `ends` with respect to `starts`, computed step by step when they are first asked for."""
+    """One backward pass from the sum of `ends` to `starts`.
+
+    ``gradients`` are NumPy arrays, or None each where the numbers are not known: under a trace, of values that were deleted since
+    or are on other processes, and where the pass ends in an error.
+    """
 
     def __init__(self, tape: GradientTape, ends: Sequence[Leaf], starts: Sequence[Leaf], names: Names):
-        self._count = len(starts)
-        self._walk = Backward(tape, [leaf.value for leaf in ends], [leaf.value for leaf in starts], names=names)
-        self._known = not any(isinstance(leaf.array, Tracer) for leaf in (*ends, *starts))
-
-    @functools.cached_property
-    def gradients(self) -> Sequence[np.ndarray | None]:
-        """NumPy arrays, or None each where nothing can be computed: under a trace, of values that were deleted since or are on
-        other processes, by a rule of the user's that raises."""
+        self._walk = walk = Backward(tape, [leaf.value for leaf in ends], [leaf.value for leaf in starts], names=names)
+        self.gradients: list[np.ndarray | None] = [None] * len(starts)
+        self._none = [False] * len(starts)
+        self._silent: set[int] = set()  # positions of operations whose gradient function gave nothing
+        self._failed: tuple[int, Exception] | None = None
+        ct: dict[int, Any] = {}
+        passed = set()
         try:
-            arrays = self._walk.gradients if self._known else []
-        except Exception:
-            arrays = []
-        return [None if is_elsewhere(x) else np.asarray(x) for x in arrays] or [None] * self._count
+            for position, entry, _, back in walk.sweep(ct):
+                passed.add(position)
+                if isinstance(entry.op, PullbackOp) and all(x is None for x in back):
+                    self._silent.add(position)
+            arrays = walk.gathered(ct)
+            self._none = [x is None for x in arrays]
+            self.gradients = [None if x is None or unreadable(x) else np.asarray(x) for x in arrays]
+        except Exception as error:  # what a rule of the user's raises, too
+            pairs = zip(walk.positions(), walk.program.steps, strict=True)
+            left = [at for at, step in pairs if at not in passed and any(step.outs[j] in ct for j in step.active_outs)]
+            if left and not any(map(is_deleted, walk.values)):
+                self._failed = left[-1], error
+
+    def refused(self, i: int, graph: Graph, relevant: Sequence[Relevant]) -> list[Reason]:
+        """The operations, of those that are `relevant` to a source, that raise an error or whose function returns None."""
+        positions = [position for position, *_ in relevant]
+        if self._failed is not None and self._failed[0] in positions:
+            entry, error = graph.entries[self._failed[0]], self._failed[1]
+            said, _, remedy = str(error).partition(". ")
+            values = {"name": graph.name, "error": type(error).__name__, "said": said, "remedy": remedy}
+            return [reason("not differentiable", at(entry), **values)]
+        silent = [graph.entries[position] for position in positions[::-1] if position in self._silent]
+        return [reason("custom gradient", at(entry), name=graph.name) for entry in silent] if self._none[i] else []
 
     @functools.cached_property
     def _zeros(self) -> dict[int, tuple[bool, set[int]]]:

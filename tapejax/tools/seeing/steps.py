@@ -102,9 +102,7 @@ class Backward:
         return len(self.program.steps)
 
     def __iter__(self) -> Iterator[BackwardStep]:
-        return self._walk({})
-
-    def _walk(self, ct: dict[int, Array]) -> Iterator[BackwardStep]:
+        ct: dict[int, Array] = {}
         for number, entry, step, back in self.sweep(ct):
             incoming = [(entry.outputs[j], ct[step.outs[j]]) for j in step.active_outs if step.outs[j] in ct]
             outgoing = [(entry.inputs[i], x) for i, x in zip(step.active_ins, back, strict=True) if x is not None]

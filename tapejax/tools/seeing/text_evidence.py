@@ -251,7 +251,8 @@ class TextEvidence:
         text, start = next(((text, start) for text, start in starts if start is not None), (None, ""))
         if text is None:
             return None, False
-        leaving = list(self._leaving(text, start))
+        back = self._back(text, start, lambda s, wanted, _: self._makes(text, s, wanted))
+        leaving = [(s, wanted) for s, wanted in back if not s.defines and self._gets(text, s)]
         if not leaving:
             return None, any(source in a.names | a.uses for a in text.assignments)
         statement, binds = next((pair for pair in leaving if self._way_out(text, *pair)), leaving[0])
@@ -273,11 +274,6 @@ class TextEvidence:
         called = (names.name(target), names.stored(target) if text is self.texts.block else None)
         roots = (root(name) for name in called if name is not None)
         return next((name for name in roots if text.of(name)), None)
-
-    def _leaving(self, text: Text, start: str) -> Iterator[tuple[Assignment, str]]:
-        """The statements, on the way back from a name, that get what depends on the source and make what does not."""
-        back = self._back(text, start, lambda s, wanted, _: self._makes(text, s, wanted))
-        return ((s, wanted) for s, wanted in back if not s.defines and self._gets(text, s))
 
     def _gets(self, text: Text, statement: Assignment) -> bool:
         """Whether a statement uses what depends on the source."""

@@ -592,6 +592,25 @@ def test_a_rule_that_raises():
         tape.gradient(y, x)
 
 
+def test_one_rule_that_raises_leaves_the_numbers_of_other_sources():
+    @tf.custom_gradient
+    def refuses(x):
+        return x * 2.0, lambda dy: [][0]
+
+    @tf.custom_gradient
+    def silent(x):
+        return x * 2.0, lambda dy: None
+
+    sources = a, b, c, d = [tf.Variable(v) for v in (2.0, 3.0, 0.0, 4.0)]
+    with tf.GradientTape(persistent=True) as tape:
+        y = refuses(a) + silent(b) + c**2 + refuses(d * d)
+    reports = tape.explain(y, sources)
+    assert [report.kinds for report in reports] == [
+        ("not differentiable",), ("custom gradient",), ("zero",), ("not differentiable",)
+    ]  # fmt: skip
+    assert [report.connected for report in reports] == [False, False, True, False]
+
+
 def test_more_sources_than_operations_where_values_are_not_known():
     said = []
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, TypeAlias
+from unittest import mock
 
-import jax
 import numpy as np
 
 from ....jaxprs.types import Value
@@ -24,7 +24,7 @@ from ....tape.recording import Recording
 from ....tape.structures import sources_of, targets_of
 from ....tf.values import keras_fence, nest, reading
 from ....tf.values.structures import is_variable, leaf_of
-from ....tf.values.tensor import Tensor, Variable
+from ....tf.values.tensor import Variable
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
 from ...seeing.listing import Names, parts_of, user_frames
 
@@ -105,6 +105,10 @@ class Step:
     # arrays that were put in variables: id -> array, variable
     held: dict[int, tuple[Array, VariableLike]] = field(default_factory=dict)
 
+    def made_in(self) -> dict[int, Gradient]:
+        """By the ids of what was computed in the blocks of gradients: the first of these gradients."""
+        return {id(x): g for g in reversed(self.gradients) for entry in g.recording.entries for x in entry.outputs}
+
     def assigned(self) -> dict[int, Assigned]:
         """By the id of a variable its assignments as one."""
         found: dict[int, Assigned] = {}
@@ -154,15 +158,13 @@ class Observer:
                     self.steps.pop()  # what the program does after its loop came with it
 
     def patch(self, owner: object, name: str, method: Callable) -> None:
-        original, own = getattr(owner, name), vars(owner).get(name)
+        original = getattr(owner, name)
 
         @functools.wraps(original)
         def patched(*args: Any, **kwargs: Any) -> Any:
             return method(original, *args, **kwargs)
 
-        setattr(owner, name, patched)
-        # what was inherited is inherited again
-        self._patches.callback(*((delattr, owner, name) if own is None else (setattr, owner, name, own)))
+        self._patches.enter_context(mock.patch.object(owner, name, patched))
 
     def _patch_keras(self) -> None:
         reading.install_adapters()  # whose hooks come first: ours see what the user assigns
@@ -338,11 +340,8 @@ class Observer:
         """``assign_add`` and its like compute the new value out of the tapes' sight."""
         if self._step is None or self._quiet:
             return original(variable, change, *rest)
-        before = held(variable)
-        value = change(before)
-        result = original(variable, lambda _: copied(value), *rest)
-        self._note(variable, before, value)
-        return result
+        value = change(held(variable))
+        return self._assign(lambda *_: original(variable, lambda _: copied(value), *rest), variable, value)
 
     def _note(self, variable: VariableLike, before: Array | None, value: Value) -> None:
         frame = user_frame()
@@ -379,13 +378,6 @@ def held(variable: VariableLike) -> Array:
     if isinstance(variable, Variable):
         return reading.held(variable)
     return keras_fence.held(variable)
-
-
-def _array_of(value: object) -> Array | None:
-    """The array of a tensor or a variable, without a note of it on the tapes; None of anything else."""
-    if isinstance(value, Tensor):
-        return value._array
-    return value if isinstance(value, jax.Array) else held(value) if is_variable(value) else None
 
 
 def user_frame() -> FrameType | None:

@@ -29,7 +29,7 @@ KINDS = 4  # of steps, at one place: batches of different sizes, say
 
 def _in_blocks(step: Step) -> Iterator[Assigned]:
     """What a step assigns that was computed in a tape's block."""
-    made = {id(x) for each in step.gradients for entry in each.recording.entries for x in entry.outputs}
+    made = step.made_in()
     return (each for each in step.events if id(each.value) in made)
 
 
@@ -161,13 +161,9 @@ class Steps:
 
     def _values_from(self, step: Step, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
         """What a step assigns to these variables, as far as it was computed in a gradient's block; in none, for None."""
-
-        def block_of(value: Value) -> Gradient | None:
-            made = ((g, x) for g in step.gradients for e in g.recording.entries for x in e.outputs)
-            return next((g for g, x in made if x is value), None)
-
-        assigned = [each for key, each in step.assigned().items() if key in variables]
-        return {self.name(each.variable): each.value for each in assigned if block_of(each.value) is gradient}
+        assigned, made = step.assigned(), step.made_in()
+        own = [each for key, each in assigned.items() if key in variables and made.get(id(each.value)) is gradient]
+        return {self.name(each.variable): each.value for each in own}
 
     def _loss(self, step: Step, gradient: Gradient, known: dict, name: str) -> Piece:
         recording = gradient.recording = gradient.recording.folded()
