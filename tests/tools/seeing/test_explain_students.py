@@ -439,3 +439,28 @@ def test_an_integer_of_numpys_is_no_part_of_a_gradient_that_is_lost():
         count = np.asarray(x).astype(np.int32)
         y = jnp.sum(x * count)
     assert tape.explain(y, x)[0].kinds == ()
+
+
+def test_a_target_of_another_function_than_the_block():
+    x = tf.Variable(2.0)
+
+    def block():
+        with tf.GradientTape(persistent=True) as tape:
+            _ = x * x
+        return tape
+
+    tape = block()
+    y = x * 3.0
+    (report,) = tape.explain(y, x)
+    assert report.kinds == ("outside",) and "outside the tape's block" in report.reasons[0].message
+    assert report.reasons[0].line.text == "y = x * 3.0"
+
+
+def test_what_numpy_computed_before_the_block_is_numpys():
+    """To move the line into the block would not help."""
+    x = jnp.array(2.0)
+    factor = np.asarray(x) * 2.0
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jnp.ones(3) * factor
+    assert tape.explain(y, x)[0].kinds == ("python",)
