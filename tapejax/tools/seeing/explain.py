@@ -3,8 +3,8 @@
 Four sources of evidence, in this order. The recording has every operation of the block, watched or not: what depends on
 what, and through which operation no gradient passes. The marks on it tell what happened to the tape: when it watched,
 stopped, was reset, and which values were converted (`graph_evidence`). Where both are silent, the text of the program is
-read (`text_evidence`). Of a gradient that is connected, one backward pass tells whether it is zero (`number_evidence`). What
-is then said stands in a table (`reasons`).
+read (`text_evidence`). Of a gradient that is connected, one backward pass tells whether it is an error, none or zero
+(`number_evidence`). What is then said stands in a table (`reasons`).
 """
 
 from __future__ import annotations

@@ -641,8 +641,5 @@ def _html_rows(table: Table, positions: Sequence[int], head: bool = False) -> st
 
 def _typed_html(text: str) -> str:
     """Names as they are, their types faint."""
-    parts = []
-    for item in text.split(", "):
-        name, colon, kind = item.partition(": ")
-        parts.append(html.escape(name) + (f" {faint(kind)}" if colon else ""))
-    return ", ".join(parts)
+    items = (item.partition(": ") for item in text.split(", "))
+    return ", ".join(html.escape(name) + (f" {faint(kind)}" if colon else "") for name, colon, kind in items)

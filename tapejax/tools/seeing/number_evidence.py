@@ -1,4 +1,4 @@
-"""Why a gradient that is connected is zero, or not finite, as far as the numbers of one backward pass tell."""
+"""Why a gradient that is connected is an error, none, zero, or not finite, as far as one backward pass tells."""
 
 from __future__ import annotations
 

@@ -71,12 +71,9 @@ class Taken:
         return name
 
     def letters(self) -> Iterator[str]:
-        """a, b, ... z, aa, ab, ..., but for names that mean something, and the l that looks like a 1."""
-        alphabet = "abcdefghijkmnopqrstuvwxyz"
-        for length in itertools.count(1):
-            for letters in itertools.product(alphabet, repeat=length):
-                if (name := "".join(letters)) not in self.taken:
-                    yield name
+        """a, b, ... z, a1, b1, ..., but for names that mean something, and the l that looks like a 1."""
+        names = (f"{letter}{i or ''}" for i in itertools.count() for letter in "abcdefghijkmnopqrstuvwxyz")
+        return (name for name in names if name not in self.taken)
 
 
 # functions that printed code may call; the products of `scaled` are as in `jaxprs.poles`
@@ -295,11 +292,9 @@ class Code:
         """An expression for one equation: its result, or the tuple (or list) of them."""
         name = eqn.primitive.name
         if rule := _STRUCTURED.get(name):
-            try:
+            with contextlib.suppress(Unspellable):
                 if (text := rule(self, eqn, args)) is not None:
                     return text
-            except Unspellable:
-                pass
         if (called := spelling_of_equation(name, eqn, args)) is not None:
             return called
         free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, Literal)}

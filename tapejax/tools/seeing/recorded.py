@@ -7,6 +7,7 @@ ran become a call of a function; those that a derivative was taken of become a f
 from __future__ import annotations
 
 import ast
+import itertools
 import os.path
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -300,11 +301,12 @@ class Writer:
     def block(self, lines: Sequence[Line], depth: int, scope: Scope, user: bool = True) -> list[Statement]:
         """The statements for `lines`, which are at `depth` or deeper, that make what `scope` uses."""
         found: list[Statement] = []
-        stop = len(lines)
+        start = len(lines)
         later: Line | None = None
-        while stop:
-            start = self._begin(lines, stop, depth)
-            part, stop = lines[start:stop], start
+        calls = (line.calls[depth + 1].call if len(line.calls) > depth + 1 else -i for i, line in enumerate(lines, 1))
+        runs = itertools.groupby(zip(calls, lines, strict=True), lambda pair: pair[0])
+        for part in reversed([[line for _, line in run] for _, run in runs]):
+            start -= len(part)
             call = len(part[0].calls) > depth + 1
             made = {id(x): x for line in part for x in line.outputs}
             wanted = [x for key, x in made.items() if key in scope.used]
@@ -334,18 +336,6 @@ class Writer:
                         self.names.wishes.setdefault(scope.key(x), name)
             later = part[0]
         return found[::-1]
-
-    def _begin(self, lines: Sequence[Line], stop: int, depth: int) -> int:
-        """Where the operation or call that ends at `stop` begins."""
-        last = lines[stop - 1]
-        start = stop - 1
-        if len(last.calls) <= depth + 1:
-            return start
-        while start and len(lines[start - 1].calls) > depth + 1:
-            if lines[start - 1].calls[depth + 1].call != last.calls[depth + 1].call:
-                break
-            start -= 1
-        return start
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""
@@ -468,13 +458,9 @@ class Writer:
                     self.names.wishes[key] = function.wish
             plain = layout.replaced(function.result if called is None else called, self.names.meanings)
             return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
-        numbers: dict[str, str] = {}
-
-        def numbered(match: re.Match[str]) -> str:
-            key = match[0]
-            return key if key in self.definitions else numbers.setdefault(key, f"v{len(numbers)}")
-
-        text = re.sub(r"ж\d+", numbered, self._raw(function, "f"))
+        raw = self._raw(function, "f")
+        own = [key for key in dict.fromkeys(re.findall(r"ж\d+", raw)) if key not in self.definitions]
+        text = re.sub(r"ж\d+", lambda m: f"v{own.index(m[0])}" if m[0] in own else m[0], raw)
         if (code, text) not in self._known:
             key = self._known[code, text] = new_key()
             self.names.wishes[key], self.definitions[key] = function.wish, function
@@ -531,8 +517,8 @@ class Writer:
         flat = {
             tree for tree, xs in found.items() if len(xs) <= FEW and all(len(self.paths[id(x)]) == 2 for _, x in xs)
         }
-        found = {tree: xs for tree, xs in found.items() if tree not in flat - self.nested}
-        return {tree: xs for tree, xs in found.items() if len(xs) > 1 and inner.has_tree([x for _, x in xs])}
+        whole = {tree: xs for tree, xs in found.items() if len(xs) > 1 and tree not in flat - self.nested}
+        return {tree: xs for tree, xs in whole.items() if inner.has_tree([x for _, x in xs])}
 
     def _note(self, call: int, named: Iterable[tuple[int, str | None]]) -> None:
         """Notes the names of values in a call."""

@@ -211,10 +211,10 @@ def _moved(
     result = function.result
     if keys_of(result)[out]:
         result = layout.replaced(result, {out: expression})
-        if len(names.shown(result)) + len(INDENT * depth + "return ") > WIDTH:
-            shown = layout.statement("return ", layout.parsed(names.shown(result)), INDENT * depth)
-            if not isinstance(result, (ast.Tuple, ast.List, ast.Dict)) or max(map(len, shown)) > WIDTH:
-                return False
+        shown = layout.statement("return ", layout.parsed(names.shown(result)), INDENT * depth)
+        several = isinstance(result, (ast.Tuple, ast.List, ast.Dict))
+        if max(map(len, shown)) > WIDTH or len(shown) > 1 and not several:
+            return False
         function.origins = (*origins, *function.origins)
     for i, s in new.items():
         todo[i] = s

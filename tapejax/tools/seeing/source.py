@@ -43,16 +43,8 @@ class TapeFunction:
     makes of their list; the function takes either.
     """
 
-    def __init__(
-        self,
-        function: Callable,
-        recorded: Recorded,
-        flat: bool,
-        signature: inspect.Signature,
-        paths: Sequence[tuple[Any, ...]] | None,
-    ):
-        """`paths` are those of the sources in the tree."""
-        self.recorded, self._paths = recorded, paths
+    def __init__(self, function: Callable, recorded: Recorded, flat: bool, signature: inspect.Signature):
+        self.recorded = recorded
         self._print = functools.cache(functools.partial(printed, recorded, flat))
         self._function, self.__signature__ = function, signature
         self.__name__ = self.__qualname__ = "f"
@@ -63,9 +55,10 @@ class TapeFunction:
 
     def tree(self, sources: Nest) -> Nest:
         """`sources` as the code takes them: values for variables with paths as nested dicts, all else as it is."""
-        if self._paths is None or isinstance(sources, Mapping):
+        paths = tree_paths(self.recorded.sources)
+        if paths is None or isinstance(sources, Mapping):
             return sources
-        return recorded.nested(zip(self._paths, sources, strict=True))
+        return recorded.nested(zip(paths, sources, strict=True))
 
     @property
     def code(self) -> str:

@@ -8,6 +8,7 @@ does the same at the recorded values (`nearly`).
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import inspect
 import itertools
@@ -34,7 +35,7 @@ from ...tape.operation import Op
 from ...tf.ops import table
 from ...tf.values.shown import unreadable
 from ...tf.values.types import Array, DTypeLike, Number
-from .layout import WIDTH
+from . import layout
 from .tables import tables
 
 # Arrays of more elements than this are not written out: the printed code takes them from names.
@@ -146,7 +147,7 @@ def _find_spelling(name, closed, form, avals, holes, same, eqn, static) -> tuple
         if template in tried:
             continue
         tried.add(template)
-        try:
+        with contextlib.suppress(Exception):  # it does not fit: the next one
             code = compile(fill(template, [f"a{same[i]}" for i in range(len(holes))]), "<spelling>", "eval")
 
             def call(*xs: Array, code: CodeType = code) -> Pytree:
@@ -156,8 +157,6 @@ def _find_spelling(name, closed, form, avals, holes, same, eqn, static) -> tuple
             if canonical(traced) == form:
                 alone = isinstance(result, (list, tuple)) and len(traced.jaxpr.outvars) == 1
                 return (f"{template}[0]" if alone else template,)
-        except Exception:  # it does not fit: the next one
-            continue
     return (None,)
 
 
@@ -185,23 +184,21 @@ def _nearly(
 ) -> str | None:
     if any(is_name(arg) and f"{{{i}}}" not in template for i, arg in enumerate(args)):
         return None
-    try:
+    with contextlib.suppress(Exception):  # it does not fit, or cannot be written
         text = template
         static = op.bound[1] if op.bound and re.search("[A-Z]{3}", template) else {}
         for key, value in static.items():
             text = text.replace(key.upper(), literal(_one(value)))
         text = text.replace(", keepdims=False", "")
-        code = compile(fill(text, [f"a{i}" for i in range(len(args))]), "<spelling>", "eval")
-        numbers = {i for i, arg in enumerate(args) if not is_name(arg)}
+        texts = [f"({arg})" if arg.startswith("-") else arg for arg in args]
+        symbols = [f"a{i}" if is_name(arg) else arg for i, arg in enumerate(texts)]
+        code = compile(fill(text, symbols), "<spelling>", "eval")
 
         def spelled(*xs: Array) -> list[Array]:
-            known = {f"a{i}": eval(args[i], dict(SCOPE)) if i in numbers else x for i, x in enumerate(xs)}
-            return jax.tree.leaves(eval(code, {**SCOPE, **known}))
+            return jax.tree.leaves(eval(code, {**SCOPE, **{f"a{i}": x for i, x in enumerate(xs)}}))
 
         if _same_at(lambda *xs: jax.tree.leaves(op.fn(*xs)), spelled, inputs, active_ins):
-            return fill(text, [f"({arg})" if arg.startswith("-") else arg for arg in args])
-    except Exception:  # it does not fit, or cannot be written
-        pass
+            return fill(text, texts)
     return None
 
 
@@ -301,14 +298,10 @@ def _facts(closed: JaxProgram, holes: Sequence[str], static: tuple) -> dict[str,
 
 def _from_static(static: tuple) -> Iterator[str]:
     """Static arguments as they would follow the arrays."""
-    try:
-        texts = [literal(value) for value in static]
-        short = [literal(_one(value)) for value in static]
-    except Unspellable:
-        return
-    for some in (short, texts):
-        for count in range(len(some), 0, -1):
-            yield ", ".join(some[:count])
+    for values in ([*map(_one, static)], static):
+        with contextlib.suppress(Unspellable):
+            texts = [*map(literal, values)]
+            yield from (", ".join(texts[:count]) for count in range(len(texts), 0, -1))
 
 
 def _cuts(form: Form, avals: Sequence[Aval]) -> Iterator[str]:
@@ -378,12 +371,10 @@ def _einsums(equations: Sequence[Equation], holes: Sequence[str]) -> Iterator[st
 
 def _parameters(eqn: Equation) -> dict[str, str]:
     """The parameters of an equation as code; of one that cannot be written, nothing."""
-    texts = {}
+    texts = dict.fromkeys(eqn.params, "")
     for key, value in eqn.params.items():
-        try:
+        with contextlib.suppress(Unspellable):
             texts[key] = literal(value)
-        except Unspellable:
-            texts[key] = ""
     return texts
 
 
@@ -631,10 +622,7 @@ def array_text(x: Array) -> str | None:
     if found.size > WRITTEN_OUT:
         return None
     text = f"jnp.array({_nested(found)}, {dtype})"
-    if len(text) <= WIDTH or found.ndim == 1:
-        return text
-    rows = "".join(f"        {_nested(row)},\n" for row in found)
-    return f"jnp.array(\n    [\n{rows}    ],\n    {dtype},\n)"
+    return text if found.ndim == 1 else "\n".join(layout.statement("", layout.parsed(text)))
 
 
 def _nested(found: np.ndarray) -> str:

@@ -174,7 +174,7 @@ class Seen(GradientTape):
             unnamed,
             parameter or kind,
         )
-        return source.TapeFunction(function, parts, flat, rest.signature, tree)
+        return source.TapeFunction(function, parts, flat, rest.signature)
 
     def __str__(self) -> str:
         from . import listing

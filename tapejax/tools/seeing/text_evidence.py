@@ -23,7 +23,6 @@ from .reasons import At, Reason, at, reason
 
 # What Python and NumPy make, which no tape records.
 _PYTHON_VALUES = (np.ndarray, np.generic, float, int, list)
-_FLOATS = (np.ndarray, np.floating, np.complexfloating)
 # Operations that compare a prediction with a label; operations that give a value a chosen shape.
 _DIFFERENCES = {"subtract", "sub", "squared_difference"}
 _SHAPING = {"reshape", "expand_dims", "broadcast_in_dim", "broadcast_to", "getitem", "transpose"}
@@ -211,9 +210,8 @@ class TextEvidence:
             if line is not None and statement.holds(line) and has_tangent(x):
                 return True
         value = self.values.get(binds)
-        if text.of(binds, self.texts.asked(text))[:1] != [statement] or not isinstance(value, (float, *_FLOATS)):
-            return False
-        if isinstance(value, np.ndarray) and value.dtype.kind not in "fc":
+        floats = isinstance(value, (float, np.ndarray, np.generic)) and np.asarray(value).dtype.kind in "fc"
+        if text.of(binds, self.texts.asked(text))[:1] != [statement] or not floats:
             return False
         return any(map(self._depends, map(self._array_of, statement.uses)))  # what is no Tensor leaves without a mark
 

@@ -398,3 +398,69 @@ def test_get_weights(run):
     assert report.state == "None" and report.reasons[-1].kind == "python"
     assert "get_weights() gave, which are copies" in report.reasons[-1].message
     assert "trainable_variables" in report.reasons[-1].remedy
+
+
+def test_what_the_block_used_is_no_new_tensor():
+    x = tf.Variable(2.0)
+    c = x * 2.0
+    with tf.GradientTape() as tape:
+        y = c * x
+    assert tape.explain(y, c)[0].kinds == ("never watched",)
+
+
+def test_a_column_without_a_name_is_compared_with_a_row():
+    features, labels, w = tf.ones([4, 2]), tf.ones([4]), tf.Variable(tf.ones([2, 1]))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((features @ w - labels) ** 2)
+        chosen = tf.reduce_mean((tf.reshape(features @ w, [4, 1]) - labels) ** 2)
+    assert tape.explain(loss, w)[0].kinds == ("broadcast",)
+    assert tape.explain(chosen, w)[0].kinds == ()
+
+
+def test_a_number_of_an_operation_in_a_function_that_has_returned():
+    x = jnp.array(2.0)
+
+    def block():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            factor = float(jnp.sin(x))
+            y = jnp.ones(3) * factor
+        return tape, y
+
+    tape, result = block()
+    (report,) = tape.explain(result, x)
+    assert report.kinds == ("python",) and "factor = float" in report.reasons[0].line.text
+
+
+def test_an_integer_of_numpys_is_no_part_of_a_gradient_that_is_lost():
+    x = jnp.array([1.5, 2.5])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        count = np.asarray(x).astype(np.int32)
+        y = jnp.sum(x * count)
+    assert tape.explain(y, x)[0].kinds == ()
+
+
+def test_a_target_of_another_function_than_the_block():
+    x = tf.Variable(2.0)
+
+    def block():
+        with tf.GradientTape(persistent=True) as tape:
+            _ = x * x
+        return tape
+
+    tape = block()
+    y = x * 3.0
+    (report,) = tape.explain(y, x)
+    assert report.kinds == ("outside",) and "outside the tape's block" in report.reasons[0].message
+    assert report.reasons[0].line.text == "y = x * 3.0"
+
+
+def test_what_numpy_computed_before_the_block_is_numpys():
+    """To move the line into the block would not help."""
+    x = jnp.array(2.0)
+    factor = np.asarray(x) * 2.0
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jnp.ones(3) * factor
+    assert tape.explain(y, x)[0].kinds == ("python",)

@@ -324,6 +324,16 @@ def test_what_the_advice_on_numbers_says_is_code():
     np.testing.assert_allclose(gradient, np.asarray(tape.gradient(y, x)), rtol=1e-6)
 
 
+def test_a_custom_gradient_that_asks_python_twice_is_code():
+    def doubled(v):
+        return jax.pure_callback(lambda v: np.asarray(v) * 2, jax.ShapeDtypeStruct(v.shape, v.dtype), v)
+
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.custom_gradient(lambda v: (doubled(v), doubled))(x) * x
+    np.testing.assert_array_equal(pasted(tape.as_function(y, x))(jnp.array([1.0, 3.0])), [2.0, 18.0])
+
+
 @pytest.mark.parametrize("x, text", [(2.0, "y = x * 3.0"), (np.inf, "@jax.custom_jvp")])
 def test_a_rule_that_has_a_rule_without_end(x, text):
     x = tf.constant(x)
