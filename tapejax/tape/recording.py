@@ -116,7 +116,7 @@ class Recording:
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(
             "a tape can be neither pickled nor copied deeply: it identifies values by their arrays, and would not recognise "
-            "copies of them. Take what is to be kept from it: gradients, or the code of tape.as_function(target, sources)"
+            "copies of them. Take what is to be kept from it: gradients, or the function tape.as_function(target, sources)"
         )
 
     def mark(self, kind: str, about: Any = None) -> None:

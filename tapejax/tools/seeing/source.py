@@ -6,12 +6,14 @@ import ast
 import functools
 import html
 import inspect
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Values
@@ -43,22 +45,31 @@ class TapeFunction:
     makes of their list; the function takes either.
     """
 
-    def __init__(self, function: Callable, recorded: Recorded, flat: bool, signature: inspect.Signature):
-        self.recorded = recorded
-        self._print = functools.cache(functools.partial(printed, recorded, flat))
-        self._function, self.__signature__ = function, signature
+    def __init__(
+        self,
+        function: Callable,
+        printed: Callable[[], Any],
+        signature: inspect.Signature,
+        paths: Sequence[tuple[Any, ...]] | None,
+        recorded: Recorded | None = None,
+    ):
+        """`printed` gives the code, what it expects and its lines; `paths` are those of the sources in the tree."""
+        self.recorded, self._paths = recorded, paths
+        self._function, self._print, self.__signature__ = function, functools.cache(printed), signature
         self.__name__ = self.__qualname__ = "f"
         self.__code__ = function.__code__  # where there is none, JAX prints the function whenever it traces it
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         return self._function(*args, **kwargs)
 
+    def __reduce__(self) -> tuple:
+        return _from_code, (self.code, self.constants, self.__signature__, self._paths)
+
     def tree(self, sources: Nest) -> Nest:
         """`sources` as the code takes them: values for variables with paths as nested dicts, all else as it is."""
-        paths = tree_paths(self.recorded.sources)
-        if paths is None or isinstance(sources, Mapping):
+        if self._paths is None or isinstance(sources, Mapping):
             return sources
-        return recorded.nested(zip(paths, sources, strict=True))
+        return recorded.nested(zip(self._paths, sources, strict=True))
 
     @property
     def code(self) -> str:
@@ -75,6 +86,25 @@ class TapeFunction:
 
     def _repr_html_(self) -> str:
         return page(_beside(self._print().lines))
+
+
+def _from_code(
+    code: str, constants: dict[str, Array], signature: inspect.Signature, paths: Sequence[tuple[Any, ...]] | None
+) -> TapeFunction:
+    """What was pickled of a `TapeFunction`: operations cannot be, so it runs as code."""
+    scope: dict[str, Any] = {"jax": jax, "jnp": jnp, "np": np, **constants}
+    exec(compile(code, "<tape.as_function>", "exec"), scope)
+
+    def bare(x: Any) -> Any:
+        return x if (leaf := leaf_of(x)) is None else leaf.array
+
+    def function(*args: Any, **kwargs: Any) -> Nest:
+        args, kwargs = jax.tree.map(bare, (args, kwargs), is_leaf=lambda x: leaf_of(x) is not None)
+        return scope["f"](again.tree(args[0]), *args[1:], **kwargs)
+
+    printed = types.SimpleNamespace(text=code, arrays=constants, lines=code.splitlines())
+    again = TapeFunction(function, lambda: printed, signature, paths)
+    return again
 
 
 def _beside(lines: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ Each loads what it needs when it is called, and leaves the tape as it is.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -174,7 +175,9 @@ class Seen(GradientTape):
             unnamed,
             parameter or kind,
         )
-        return source.TapeFunction(function, parts, flat, rest.signature)
+        return source.TapeFunction(
+            function, functools.partial(source.printed, parts, flat), rest.signature, tree, parts
+        )
 
     def __str__(self) -> str:
         from . import listing
