@@ -51,7 +51,7 @@ class TapeFunction:
         printed: Callable[[], Any],
         signature: inspect.Signature,
         paths: Sequence[tuple[Any, ...]] | None,
-        recorded: Recorded | None = None,
+        recorded: Any = None,  # not of one that was pickled
     ):
         """`printed` gives the code, what it expects and its lines; `paths` are those of the sources in the tree."""
         self.recorded, self._paths = recorded, paths
