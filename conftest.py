@@ -197,6 +197,8 @@ PROCESSES = [
     "test_whose_code",
 ]
 
+SOME_PROCESSES = ["test_distribute"]  # has tests that are marked themselves
+
 
 # Tests of many cases that cost the most: one case in three runs by default, all with `-m "not slow and not processes"`.
 SAMPLED = {
@@ -425,6 +427,13 @@ NOT_UNDER = {
         ],
     },
 }  # fmt: skip
+
+
+def pytest_ignore_collect(collection_path, config):
+    """`-m processes` imports its own files alone: the others take half a minute."""
+    own = collection_path.stem in [*PROCESSES, *SOME_PROCESSES]
+    alone = config.option.markexpr.startswith("processes") and collection_path.suffix == ".py"
+    return True if alone and not own else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark

@@ -186,10 +186,12 @@ def test_few_variables_are_called_found():
     assert 0 < len(functions_assigning("found")) <= 52
 
 
-def test_what_is_sampled_is_there(request):
-    """A test that was renamed would run in all its cases, or a new one of its name in a third of them, unseen."""
+def test_what_conftest_lists_is_there(request):
+    """A test that was renamed would run in all its cases, or one that is marked in no part of CI, unseen."""
     conftest = next(p for p in request.config.pluginmanager.get_plugins() if hasattr(p, "SAMPLED"))
     files = {path.stem: path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py")}
     assert [
         (f, name) for f, names in conftest.SAMPLED.items() for name in names.split() if f"test_{name}" not in files[f]
     ] == []
+    assert {*conftest.PROCESSES, *conftest.SOME_PROCESSES} <= {*files}
+    assert [f for f, text in files.items() if "\n@pytest.mark.processes" in text] == conftest.SOME_PROCESSES
