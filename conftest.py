@@ -201,13 +201,14 @@ SOME_PROCESSES = ["test_distribute"]  # has tests that are marked themselves
 
 
 # Tests of many cases that cost the most: one case in three runs by default, all with `-m "not slow and not processes"`.
+# Those that look once more at the cases of another test have `a_third` (tests/tape/plain_jax.py): two of three are slow.
 SAMPLED = {
     "test_under_a_tape": "as_without_a_tape as_without_a_tape_in_jit what_a_rule_alone_closes_over second_derivative "
     "a_variable_that_a_rule_alone_reads",
-    "test_plain_jax": "tape_inside tape_inside_jit gradient values_and_as_function",
+    "test_plain_jax": "tape_inside gradient values_and_as_function",
     "test_perturbed": "as_in_jax second_order with_64_bit_types the_sources_say_what_is_perturbed",
     "test_recognition": "the_gradient_of_what_is_closed_over literals an_array_changed_in_place how_random_bits_are_made",
-    "test_derivatives": "forward_mode hessian jacobian control_flow_under_jit",
+    "test_derivatives": "hessian jacobian control_flow_under_jit",
     "test_nested_properties": "every_pair_of_levels",
     "test_twins": "near_twins",
     "test_compared": "what_is_compared_is_the_same_number",
@@ -227,10 +228,8 @@ SAMPLED = {
     "test_code": "the_code_gives_the_same_numbers",
     "test_local": "the_rule_of_an_elementwise_operation",
     "test_nested_code": "a_derivative_is_a_transformation_with_the_same_numbers",
-    "test_play": "the_numbers_are_those_of_the_recording_and_the_gradient",
     "test_printed_programs": "a_rule_over_a_constant printing_calls_nothing",
-    "test_source": "operations_of_tensorflow runs_as_it_is spelling",
-    "test_steps": "replays_to_the_gradient",
+    "test_source": "operations_of_tensorflow spelling",
     "test_transformations": "nested_as_in_jax",
     "test_names_arguments": "rows",
     "test_names_image": "rows",
