@@ -32,12 +32,24 @@ def with_origins(lines: Sequence[str], origins: Iterable[Line | None]) -> list[s
     return [first, *lines[1:]]
 
 
+_NUMBER = re.compile(r"-?([\d.e+-]+|jnp\.(inf|nan))")
+
+
 class _Renaming(ast.NodeTransformer):
     def __init__(self, expressions: Mapping[str, ast.expr]):
         self.expressions = expressions
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self.expressions.get(node.id, node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        match node:  # a number of Python's has no methods of arrays
+            case ast.Call(func=ast.Attribute(value=x, attr="astype"), args=[dtype]) if _NUMBER.fullmatch(
+                ast.unparse(x)
+            ):
+                return ast.Call(dtype, [x], [])
+        return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         args = []
@@ -137,9 +149,8 @@ def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
     single = f"{inner}{', '.join(name + text_of(part) for name, part in parts)}"
     if len(single) <= WIDTH and not isinstance(node, (ast.List, ast.Tuple, ast.Dict)) and len(parts) > 0:
         return [f"{indent}{head}{opening}", single, f"{indent}{closing}{tail}"]
-    if len(parts) == 1 and isinstance(node, ast.Call):  # a bracket in a bracket
-        return [f"{indent}{head}{opening}", *_broken(inner, parts[0][0], parts[0][1], ""), f"{indent}{closing}{tail}"]
-    lines = [line for name, part in parts for line in _broken(inner, name, part, ",")]
+    comma = "" if len(parts) == 1 and isinstance(node, ast.Call) else ","  # a bracket in a bracket
+    lines = [line for name, part in parts for line in _broken(inner, name, part, comma)]
     return [f"{indent}{head}{opening}", *lines, f"{indent}{closing}{tail}"]
 
 

@@ -66,6 +66,12 @@ def test_a_variable_and_a_tensor():
     np.testing.assert_allclose(code(v, tf.constant([3.0, 4.0])), 11.0)
 
 
+@pytest.mark.parametrize("number", ["1.0", "-1.5", "jnp.inf"])
+def test_a_number_that_is_written_where_it_is_used_has_no_methods(number):
+    expression = layout.replaced(layout.parsed("y + x.astype(jnp.float32)"), {"x": layout.parsed(number)})
+    assert layout.text_of(expression) == f"y + jnp.float32({number})"
+
+
 def test_what_other_code_hung_on_a_shared_node_is_not_copied(monkeypatch):
     """Python has one `ast.Load` for all trees; tools that note parents in their trees leave theirs on it."""
 

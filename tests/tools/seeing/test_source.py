@@ -34,6 +34,8 @@ OBJECTS = {
     "custom_linear_solve",
     "custom_root",
     "checkpoint_names",
+    "checkpoint_nothing",
+    "checkpoint_policy",
     "pure_callback_beside_the_gradient",
 }
 
