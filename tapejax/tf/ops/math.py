@@ -83,14 +83,16 @@ def _stops_zero(fn, stops=(True, True)):
     return stopping
 
 
-def _inverse(fn, of, kinds="c"):
-    """`fn`, the inverse of `of`, with the slope at its value. JAX may take the slope of another branch."""
+def _inverse(fn, of, kinds="c", flat=None):
+    """`fn`, the inverse of `of`, with the slope at its value: JAX may take that of another branch. At 1 and -1 the value is rounded:
+    the slope of `of` there is `flat`, if that is given."""
     inverse = jax.custom_jvp(renamed(fn.__name__, lambda x: fn(x)))
 
     @inverse.defjvp
     def derivative(primals, tangents):
         y = inverse(*primals)
-        return y, tangents[0] / jax.jvp(of, (y,), (jnp.ones_like(y),))[1]
+        slope = jax.jvp(of, (y,), (jnp.ones_like(y),))[1]
+        return y, tangents[0] / (slope if flat is None else jnp.where(primals[0] ** 2 == 1, flat, slope))
 
     return renamed(fn.__name__, lambda x: (inverse if kind_of(x.dtype) in kinds else fn)(x))
 
@@ -146,9 +148,9 @@ _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
 UNARY: dict[str, tuple[Any, ...]] = {
     "abs": (_abs, _SIGNED, "The absolute value."),
-    "acos": (_inverse(jnp.arccos, jnp.cos), FIELD, "The arc cosine."),
+    "acos": (_inverse(jnp.arccos, jnp.cos, flat=-0.0), FIELD, "The arc cosine."),
     "acosh": (_inverse(jnp.arccosh, jnp.cosh, FIELD), FIELD, "The inverse hyperbolic cosine."),
-    "asin": (_inverse(jnp.arcsin, jnp.sin), FIELD, "The arc sine."),
+    "asin": (_inverse(jnp.arcsin, jnp.sin, flat=0.0), FIELD, "The arc sine."),
     "asinh": (_inverse(jnp.arcsinh, jnp.sinh), FIELD, "The inverse hyperbolic sine."),
     "atan": (jnp.arctan, FIELD, "The arc tangent."),
     "atanh": (jnp.arctanh, FIELD, "The inverse hyperbolic tangent."),

@@ -176,6 +176,12 @@ def test_inverse_functions_on_the_axes(tf):
 
 
 @parity
+def test_complex_arc_sine_and_cosine_where_their_slope_is_infinite(tf):
+    """At 1 and -1 the value is rounded, and the slope of sine or cosine there would not be zero."""
+    return [np.isfinite(pulled(tf, f, np.complex64([1.0, -1.0, 0.5]))[1]) for f in (tf.asin, tf.acos)]
+
+
+@parity
 def test_complex_zero(tf):
     """sign, sqrt and rsqrt at zero, for a cotangent of zero."""
     zero = np.complex64([0.0])
