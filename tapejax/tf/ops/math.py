@@ -84,8 +84,10 @@ def _stops_zero(fn, stops=(True, True)):
 
 
 def _inverse(fn, of, kinds="c", flat=None):
-    """`fn`, the inverse of `of`, with the slope at its value: JAX may take that of another branch. At 1 and -1 the value is rounded:
-    the slope of `of` there is `flat`, if that is given."""
+    """`fn`, the inverse of `of`, with the slope at its value: JAX may take that of another branch.
+
+    Where its argument is 1 or -1, the value is rounded: there the slope of `of` is `flat`, if that is given.
+    """
     inverse = jax.custom_jvp(renamed(fn.__name__, lambda x: fn(x)))
 
     @inverse.defjvp
@@ -254,6 +256,20 @@ def _pow(x, y):
     return _power(*_alike(x, y)) if kind_of(jnp.result_type(x, y)) in FIELD else jnp.power(x, y)
 
 
+_EXPONENT_BITS = 6  # that `jnp.power` looks at
+
+
+def _large_power(x, y):
+    """Of integers, by squaring."""
+
+    def step(_, state):
+        power, x, y = state
+        return jnp.where(y & 1, power * x, power), x * x, y >> 1
+
+    x, y = _alike(x, y)
+    return lax.fori_loop(0, jnp.iinfo(y.dtype).bits, step, (jnp.where(y < 0, jnp.zeros_like(x), 1), x, y))[0]
+
+
 def _floordiv(x, y):
     return jnp.floor_divide(x, y) if kind_of(jnp.result_type(x, y)) in INTEGER else jnp.floor(x / y)
 
@@ -394,10 +410,12 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     kind = kind_of(dtype)
     if type(b) is int and kind in FIELD and b in _STATIC_EXPONENTS:
         return op(_static_power, a, y=b)
-    if kind in INTEGER and (values := known(b)) is not None and (values < 0).any():
+    values = known(b) if kind in INTEGER else None
+    if values is not None and (values < 0).any():
         raise InvalidArgumentError("pow: Integers to negative integer powers are not allowed; cast x to a float type")
     require_kind("pow", a if hasattr(a, "dtype") else b, _SIGNED)
-    return op_on_arrays(_pow, a, b)
+    small = kind not in INTEGER or values is not None and (values >> _EXPONENT_BITS == 0).all()
+    return op_on_arrays(_pow if small else _large_power, a, b)
 
 
 @operation("x", FLOAT)

@@ -923,6 +923,31 @@ differs(
     only=lambda found: found.case.form[0] == str(2**40),
 )
 differs(
+    "the derivative where an operand is NaN or infinite, or at a pole, is JAX's",
+    "math.maximum, float32, e e",
+    *("math.maximum", "math.minimum", "math.floormod", "operator mod", "clip_by_value"),
+    *("nn.softsign", "math.rsqrt", "math.erfcinv", "math.ndtri"),
+    only=lambda found: set(found.case.form) == {"e"} and only_gradients(found),
+)
+differs(
+    "the derivative of zeta for an order at or below its pole, 1, is JAX's",
+    "math.zeta, float32, True t",
+    "math.zeta",
+    only=lambda found: found.case.form[0] in ("True", "0", "-1") and only_gradients(found),
+)
+differs(
+    "numbers of 16 bits are rounded at other places",
+    "nn.local_response_normalization, float16, t",
+    *("nn.local_response_normalization", "nn.batch_normalization"),
+    only=lambda found: found.case.dtype == "float16",
+)
+differs(
+    "a bool is a length",
+    "sequence_mask lengths, bool, t",
+    "sequence_mask lengths",
+    only=lambda found: refused(found.want),
+)
+differs(
     "a bool as an index is refused with another error",
     "getitem index, bool, v",
     "getitem index",

@@ -273,6 +273,15 @@ def test_powers(tf):
 
 
 @parity
+def test_large_powers_of_integers(tf):
+    """`jnp.power` looks at six bits of an exponent; a power that overflows is the true one, modulo 2**32."""
+    x = tf.constant([0, 1, -1, 2, 5])
+    large = tf.constant([64, 128, 257, 300, 2**30])
+    compiled = tf.function(lambda x, y: tf.pow(x, y))
+    return x**64, x**257, tf.pow(x, large), compiled(x, large), compiled(x, tf.constant(3)), 0 ** tf.constant(64)
+
+
+@parity
 def test_logical_and_bitwise_operators(tf):
     """&, |, ^ and ~ are logical on booleans and bitwise on integers."""
     a, b = tf.constant([True, True, False]), tf.constant([True, False, False])
