@@ -213,19 +213,16 @@ class Backward:
 
 
 def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
-    rows = []
-    for step in steps:
-        line = f"{faint(step.line)} {html.escape(step.line.text)}" if step.line else ""
-        cotangents = (_cotangents_html(step.of, side) for side in (step.incoming, step.outgoing))
-        rows.append((faint(step.number), bold(step.operation), *cotangents, line))
+    def cotangents(values: Sequence[tuple[str, Array]]) -> str:
+        named = [(html.escape(f"∂{steps[0].of}/∂{name}"), x) for name, x in values]
+        return "".join(f"<div>{name} {faint(type_of(x))}{small_html(x)}</div>" for name, x in named)
+
+    def place(line: Line | None) -> str:
+        return f"{faint(line)} {html.escape(line.text)}" if line else ""
+
+    rows = [(step.number, step.operation, step.incoming, step.outgoing, step.line) for step in steps]
     titles = ("#", "operation", "cotangent that comes in", "cotangents that go out", "line")
-    return table_html(rows, titles if head else ())
-
-
-def _cotangents_html(of: str, values: Sequence[tuple[str, Array]]) -> str:
-    names = [f"∂{html.escape(of)}/∂{html.escape(name)}" for name, _ in values]
-    pairs = zip(names, values, strict=True)
-    return "".join(f"<div>{name} {faint(type_of(x))}{small_html(x)}</div>" for name, (_, x) in pairs)
+    return table_html(rows, (faint, bold, cotangents, cotangents, place), titles if head else ())
 
 
 def is_nonzero(x: Array) -> bool:
