@@ -203,6 +203,9 @@ SOME_PROCESSES = ["test_distribute"]  # has tests that are marked themselves
 # Tests of many cases that cost the most: one case in three runs by default, all with `-m "not slow and not processes"`.
 # Those that look once more at the cases of another test have `a_third` (tests/tape/plain_jax.py): two of three are slow.
 SAMPLED = {
+    "arguments": "operations_take_tensors",
+    "optimizers": "optimizer",
+    "recomputed": "recomputed_training_is_training",
     "test_under_a_tape": "as_without_a_tape as_without_a_tape_in_jit what_a_rule_alone_closes_over second_derivative "
     "a_variable_that_a_rule_alone_reads",
     "test_plain_jax": "tape_inside gradient values_and_as_function",

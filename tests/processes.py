@@ -1,6 +1,7 @@
 """Programs that a test runs in processes of their own. None of them outlives the test."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -10,13 +11,16 @@ ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 200  # after which they count as hung
 
 
-def start(*command, paths=(), **variables):
+def start(*command, paths=(), devices=None, **variables):
     """Python with this command line, on CPUs; it finds this checkout and the folders `paths` of it.
 
-    `variables`: of the environment. How many devices there are is not that of the tests' own.
+    `variables`: of the environment. How many devices there are, the program says itself or `devices` do; XLA's other flags are
+    those of the tests.
     """
+    flags = re.sub(r"--xla_force_host_platform_device_count=\S+", "", os.environ.get("XLA_FLAGS", ""))
+    flags += f" --xla_force_host_platform_device_count={devices}" if devices else ""
     folders = [*[str(ROOT / path) for path in ("", *paths)], os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(folders), "XLA_FLAGS": ""}
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(folders), "XLA_FLAGS": flags}
     command = [sys.executable, *map(str, command)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, env=environment | variables, stdout=pipe, stderr=pipe, text=True)

@@ -13,8 +13,7 @@ PAGE = ROOT / "docs" / "devices.md"
 
 
 def start(devices, *command):
-    flags = f"--xla_force_host_platform_device_count={devices}"
-    return processes.start(*command, paths=["tests"], XLA_FLAGS=flags)
+    return processes.start(*command, paths=["tests"], devices=devices)
 
 
 def test_programs_on_eight_devices():

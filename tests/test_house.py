@@ -189,7 +189,9 @@ def test_few_variables_are_called_found():
 def test_what_conftest_lists_is_there(request):
     """A test that was renamed would run in all its cases, or one that is marked in no part of CI, unseen."""
     conftest = next(p for p in request.config.pluginmanager.get_plugins() if hasattr(p, "SAMPLED"))
-    files = {path.stem: path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py")}
+    here = Path(__file__).parent
+    paths = [*here.rglob("test_*.py"), *here.rglob("keras_on_jax/*.py")]
+    files = {path.stem: path.read_text(encoding="utf-8") for path in paths}
     assert [
         (f, name) for f, names in conftest.SAMPLED.items() for name in names.split() if f"test_{name}" not in files[f]
     ] == []

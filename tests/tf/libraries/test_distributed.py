@@ -179,7 +179,7 @@ for size in (16, 1024):  # the smaller one is not too large for NumPy
 
 
 def test_a_sharded_variable_stays_where_it_is():
-    finish(processes.start("-c", PLACED, XLA_FLAGS="--xla_force_host_platform_device_count=8"))
+    finish(processes.start("-c", PLACED, devices=8))
 
 
 LOOKS = """

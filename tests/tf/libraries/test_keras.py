@@ -32,12 +32,13 @@ PROCESSES = {
 
 
 @keras_there
+@pytest.mark.parametrize("cases", ["not rest", pytest.param("rest", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PROCESSES)
-def test_keras_on_jax(name):
-    """The tests in tests/tf/libraries/keras_on_jax."""
+def test_keras_on_jax(name, cases):
+    """The tests in tests/tf/libraries/keras_on_jax; of those of many cases at night the rest."""
     parts, environment = PROCESSES[name]
     files = [str(HERE / "keras_on_jax" / f"{part}.py") for part in parts]
-    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files, **environment)
+    done = run("-m", "pytest", "-q", "-m", cases, "-p", "no:cacheprovider", "-p", "no:xdist", *files, **environment)
     assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
 
 
