@@ -30,7 +30,7 @@ from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
-from .listing import Loop, Names, Variables, folded, name_of, namespaces
+from .listing import Loop, Names, Variables, name_of, namespaces, shown
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, reason
 from .tables import Rows, in_columns, line_text
@@ -91,18 +91,16 @@ class SourceReport(NamedTuple):
 
     def folded(self) -> Sequence[PathStep | str]:
         """The path; where it is long one round of each loop, or else its beginning and end, with what lies between."""
-        path = self.path
-        if len(path) <= STEPS:
-            return path
-        parts = folded([(step.operation, step.line, step.value.partition(": ")[2]) for step in path])
-        if len(parts) <= STEPS:
-            return [self._rounds(part) if isinstance(part, Loop) else path[part] for part in parts]
-        return *path[:FIRST], f"… {len(path) - FIRST - LAST} more", *path[-LAST:]
+        keys = [(step.operation, step.line, step.value.partition(": ")[2]) for step in self.path]
+        parts = shown(keys, STEPS, STEPS, FIRST, LAST)
+        return [self.path[part] if isinstance(part, int) else self._hidden(part) for part in parts]
 
-    def _rounds(self, loop: Loop) -> str:
-        these = "this operation" if loop.period == 1 else f"these {loop.period} operations"
-        last = self.path[loop.stop - 1].value.partition(": ")[0]
-        return f"× {loop.rounds} rounds of {these}, the last gives {last}"
+    def _hidden(self, part: Loop | range) -> str:
+        if isinstance(part, range):
+            return f"… {len(part)} more"
+        these = "this operation" if part.period == 1 else f"these {part.period} operations"
+        last = self.path[part.stop - 1].value.partition(": ")[0]
+        return f"× {part.rounds} rounds of {these}, the last gives {last}"
 
 
 _EMPTY = (
