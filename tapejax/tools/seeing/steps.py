@@ -190,26 +190,22 @@ class Backward:
             head += f", from ∂{self.of}/∂{self.of} = {value_text(seeds[0][1])}"
         return head
 
-    def _parts(self) -> tuple[list[BackwardStep], int, list[BackwardStep]]:
+    def _parts(self) -> tuple[list[BackwardStep], str, list[BackwardStep]]:
         """The steps that are shown first, how many are left out then, and those that are shown last."""
-        count = len(self)
-        shown = listing.FIRST if count > listing.ROWS else count
         walk = iter(self)
-        first = list(itertools.islice(walk, shown))
+        first = list(itertools.islice(walk, listing.FIRST if len(self) > listing.ROWS else None))
         last = deque(walk, listing.LAST)
-        return first, count - len(first) - len(last), list(last)
+        left_out = len(self) - len(first) - len(last)
+        return first, f"{left_out} more: iterate over the steps for them" if last else "", list(last)
 
     def __str__(self) -> str:
-        first, left_out, last = self._parts()
-        more = [f"   …  {left_out} more: iterate over the steps for them"] if left_out else []
-        return "\n".join([self._heading(), *map(str, first), *more, *map(str, last)])
+        first, more, last = self._parts()
+        return "\n".join([self._heading(), *map(str, first), *([f"   …  {more}"] if more else []), *map(str, last)])
 
     def _repr_html_(self) -> str:
-        first, left_out, last = self._parts()
+        first, more, last = self._parts()
         body = f"<div>{bold(self._heading())}</div>{_html_rows(first, head=True)}"
-        if left_out:
-            body += f"<div>{faint(f'… {left_out} more: iterate over the steps for them')}</div>{_html_rows(last)}"
-        return page(body)
+        return page(body + (f"<div>{faint(f'… {more}')}</div>{_html_rows(last)}" if more else ""))
 
 
 def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:

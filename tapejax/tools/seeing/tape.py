@@ -23,6 +23,9 @@ from ...tape.slicing import Program
 from ...tape.structures import sources_of, targets_of
 from ...tf.values.types import Nest
 
+# The name scope of an operation, by its place in the program: by it an equation of JAX's is known to belong to it.
+SCOPE = "tape_step_{}"
+
 
 class Seen(GradientTape):
     """What `GradientTape` is given."""
@@ -466,9 +469,10 @@ def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any
     """Runs the program forward, from other values of its sources; other inputs have their recorded values."""
     env: dict[int, Value] = dict(enumerate(values))
     env.update({slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None})
-    for step in program.steps:
+    for number, step in enumerate(program.steps):
         ins = [env[slot] if i in step.active_ins else values[slot] for i, slot in enumerate(step.ins)]
-        outputs = jax.tree.leaves(step.op.fn(*ins))
+        with jax.named_scope(SCOPE.format(number)):
+            outputs = jax.tree.leaves(step.op.fn(*ins))
         env.update({step.outs[j]: outputs[j] for j in step.active_outs})
     return [None if slot is None else env[slot] for slot in program.targets]
 
