@@ -75,18 +75,16 @@ class SourceReport(NamedTuple):
         return "an error" if any(_RAISES in reason.message for reason in self.reasons) else "None"
 
     def __str__(self) -> str:
-        if not self.connected:
-            several = len(self.reasons) > 1
-            lines = [f"{self.name}: {self.state}" + (f", for {len(self.reasons)} reasons" if several else "")]
-            for i, reason in enumerate(self.reasons, 1):
-                bullet = f"{i}. " if several else ""
-                lines.append(f"  {bullet}" + str(reason).replace("\n", "\n  " + " " * len(bullet)))
-            return "\n".join(lines)
-        lines = [f"{self.name}: {self.state}" + ("" if self.path else ": it is the target itself")]
+        several = not self.connected and len(self.reasons) > 1
+        about = ": it is the target itself" if self.connected and not self.path else ""
+        lines = [f"{self.name}: {self.state}{f', for {len(self.reasons)} reasons' if several else about}"]
         steps = [(f"  -> {step.operation}", step.value, f" {line_text(step.line)}") for step in self.path]
         row = dict(zip(map(id, self.path), in_columns(steps, "<~~"), strict=True)) if steps else {}
         lines += [f"     {s}: .path has them" if isinstance(s, str) else row[id(s)] for s in self.folded()]
-        lines += [f"  note: {reason}".replace("\n", "\n  ") for reason in self.reasons]
+        for i, why in enumerate(self.reasons, 1):
+            bullet = f"{i}. " if several else ""
+            said = str(why).replace("\n", "\n  " + " " * len(bullet))
+            lines.append(f"  {'note: ' if self.connected else bullet}{said}")
         return "\n".join(lines)
 
     def folded(self) -> Sequence[PathStep | str]:

@@ -163,20 +163,10 @@ class Seen(GradientTape):
 
         arrays = [*values, *(leaf.array for leaf in starts.leaves)]
         names, unnamed = named.only(arrays) | called, named.unnamed(arrays)
-        kind = "params" if tree is not None or isinstance(sources, Mapping) else "sources"
+        kind = parameter or ("params" if tree is not None or isinstance(sources, Mapping) else "sources")
+        entries = recording.entries
         parts = source.Recorded(
-            rest.all,
-            program,
-            values,
-            recording.entries,
-            owner,
-            sources,
-            starts,
-            target,
-            ends,
-            names,
-            unnamed,
-            parameter or kind,
+            rest.all, program, values, entries, owner, sources, starts, target, ends, names, unnamed, kind
         )
         return source.TapeFunction(
             function, functools.partial(source.printed, parts, flat), rest.signature, tree, parts
