@@ -20,8 +20,7 @@ from ...jaxprs.fence import Literal
 from ...jaxprs.types import Equation, JaxProgram, Values
 from ...tf.values.shown import number_text
 from .listing import Names
-from .steps import Backward
-from .tape import SCOPE, replay
+from .steps import SCOPE, Backward, replay
 
 # The characters of a primitive's parameters that are shown, and that a pointer over them shows; for more there is a sign.
 PARAMETERS, WHOLE = 24, 300

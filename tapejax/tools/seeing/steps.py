@@ -18,7 +18,7 @@ import numpy as np
 
 from ...execution.host.numpy_errors import with_errors
 from ...jaxprs.fence import Tracer
-from ...jaxprs.types import Value
+from ...jaxprs.types import Value, Values
 from ...places import Line
 from ...tape import active, dispatch, operation, structures
 from ...tape import sweep as derivatives
@@ -26,7 +26,7 @@ from ...tape.gradient_tape import GradientTape
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, type_of
-from ...tape.slicing import Step
+from ...tape.slicing import Program, Step
 from ...tape.structures import conjugate, sources_of, targets_of
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, table_html, value_text
@@ -235,6 +235,24 @@ def wide(x: Any) -> np.ndarray:
 def _of_no_symmetry(x: Array) -> Array:
     """A cotangent like `x` that nothing but a derivative of zero takes to zero."""
     return jnp.cos(1.0 + jnp.arange(x.size)).reshape(x.shape).astype(x.dtype)
+
+
+# ---- forward once more -----------------------------------------------------------------------------------------------
+
+# The name scope of an operation, by its place in the program: by it an equation of JAX's is known to belong to it.
+SCOPE = "tape_step_{}"
+
+
+def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:
+    """Runs the program forward, from other values of its sources; other inputs have their recorded values."""
+    env: dict[int, Value] = dict(enumerate(values))
+    env.update({slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None})
+    for number, step in enumerate(program.steps):
+        ins = [env[slot] if i in step.active_ins else values[slot] for i, slot in enumerate(step.ins)]
+        with jax.named_scope(SCOPE.format(number)):
+            outputs = jax.tree.leaves(step.op.fn(*ins))
+        env.update({step.outs[j]: outputs[j] for j in step.active_outs})
+    return [None if slot is None else env[slot] for slot in program.targets]
 
 
 # ---- numbers that are none ------------------------------------------------------------------------------------------
