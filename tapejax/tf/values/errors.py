@@ -65,11 +65,12 @@ class NonFiniteError(InvalidArgumentError):
       entry: the operation, as ``tape[i]`` gives it; ``entry.op.name`` is its name.
       line: the line of the user's code that ran it, with its ``file``, ``number`` and ``text``; or None.
       value: the array.
+      remedy: the end of the message, what to do; empty where that depends on the operation.
     """
 
-    def __init__(self, message: str, direction: str = "", entry: Any = None, value: Any = None):
-        super().__init__(message)
-        self.direction, self.entry, self.value = direction, entry, value
+    def __init__(self, message: str, direction: str = "", entry: Any = None, value: Any = None, remedy: str = ""):
+        super().__init__(f"{message}. {remedy}" if remedy else message)
+        self.said, self.direction, self.entry, self.value, self.remedy = message, direction, entry, value, remedy
 
     @property
     def line(self) -> Where:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -85,10 +86,15 @@ def bold(text: str, colour: str = "inherit") -> str:
     return f"<b style=color:{colour}>{html.escape(text)}</b>" if text else ""
 
 
-def table_html(rows: Sequence[Sequence[str]], titles: Sequence[str] = ()) -> str:
-    """A table of cells that are HTML."""
+def table_html(
+    rows: Iterable[Sequence[Any]], columns: Sequence[Callable[[Any], str]], titles: Sequence[str] = ()
+) -> str:
+    """A table; `columns` has for each column what makes HTML of its cells."""
     head = "".join(f"<th style=text-align:left>{title}</th>" for title in titles)
-    body = "".join("<tr>" + "".join(f"<td style=text-align:left>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    body = ""
+    for row in rows:
+        cells = (shown(cell) for shown, cell in zip(columns, row, strict=True))
+        body += "<tr>" + "".join(f"<td style=text-align:left>{cell}</td>" for cell in cells) + "</tr>"
     return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
 
 

@@ -222,9 +222,8 @@ class _Case:
         if numbers := [text.number("target", leaf.value) for leaf in self.ends if _is_number(leaf)]:
             return SourceReport(name, source.value, False, (), tuple(numbers))
         query = Query(self.recording, self.targets, [graph.sought])
-        numbered, (relevant, needed) = query.numbered, query.relevant()
-        used = {x for position, *_ in relevant for x in numbered.entries[position][1]}.union(numbered.targets)
-        if any(x in needed and x in used for x in numbered.sources):
+        if any(slot is not None for slot in query.program()[0].sources):
+            relevant, _ = query.relevant()
             self._connected.append((position, source, text, relevant))
             return SourceReport(name, source.value, True, self._path(self.targets, graph.arrays, relevant))
         if (swapped := graph.swapped(self.ends)) is not None:
@@ -318,10 +317,11 @@ def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
 def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     """Where the path breaks, were the source watched from the start: every place that has to be fixed."""
     if id(target) in graph.dependents:
-        return graph.breaks(target)
+        made = graph.made.get(id(target))
+        return graph.breaks([target] if made is None or has_tangent(target) else made.inputs)
     if (mark := graph.state(target)) is not None:
         into, *values = given_at(mark)
-        return [graph.state_reason(mark), *graph.breaks_before(values), *graph.breaks_behind(into, target)]
+        return [graph.state_reason(mark), *graph.breaks(values), *graph.breaks([target], [into])]
     if (reset := graph.before_reset(target)) is not None:
         return [reset]
     reasons, followed = text.breaks(target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -161,22 +160,24 @@ class Graph:
         called = self.names.of(target)
         return reason("integer: target", at(entry), target=called, type=type_of(target), made_by=made_by)
 
-    def breaks(self, target: Array, starts: Sequence[Array] | None = None) -> list[Reason]:
-        """The operations that depend on the source and let no gradient through, on the way to the target."""
-        starts = self._starts() if starts is None else starts
-        query = Query(self.recording, [target], [Source(x, watched=True) for x in starts])
+    def breaks(self, values: Sequence[Value | None], arrays: Sequence[Array] | None = None) -> list[Reason]:
+        """The operations that let no gradient through on the way from the source, or from `arrays`, to `values`, as far as these
+        depend on it; none if one of them has a gradient."""
+        starts = self._starts(self.arrays if arrays is None else arrays)
+        ends = [x for x in values if x is not None and (arrays is not None or id(x) in self.dependents)]
+        query = Query(self.recording, ends, [Source(x, watched=True) for x in starts])
         active = {id(x) for x in starts}
         for link in query.active():
             active.update(id(self.entries[link.position].outputs[j]) for j in link.linked)
-        made = self.made.get(id(target))
-        came_active = made is not None and any(id(x) in active for x in made.inputs)
-        if id(target) in active or came_active and not has_tangent(target):
+        if any(id(x) in active for x in ends):
             return []
         reasons: list[Reason] = []
-        for position in ancestors(self.entries, [target])[0]:
+        for position in ancestors(self.entries, ends)[0]:
             entry = self.entries[position]
-            reached = [x for x in entry.inputs if id(x) in active]
             ended = [x for x in entry.outputs if id(x) not in active]
+            # an integer ends the path behind another break, too
+            known = active if all(map(has_tangent, ended)) else self.dependents
+            reached = [x for x in entry.inputs if id(x) in known and has_tangent(x)]
             if reached and ended and len(reasons) < BREAKS:
                 reasons.append(self._break(entry, reached[0], ended[0]))
         return [r for r in reasons if r.kind != "shape"] or reasons
@@ -186,35 +187,14 @@ class Graph:
         name = self.names.of(x)
         return "its argument" if name.lstrip("-")[:1].isdigit() else name  # a number without a name
 
-    def _starts(self) -> list[Array]:
-        """What could carry gradient: the source's arrays, of integers the first floating-point values computed from them."""
-        if has_tangent(self.source.array):
-            return self.arrays
-        integers, starts = {id(x) for x in self.arrays}, list[Any]()
+    def _starts(self, arrays: Sequence[Array]) -> list[Value]:
+        """What could carry gradient: `arrays`, of integers the first floating-point values computed from them."""
+        integers, starts = {id(x) for x in arrays if not has_tangent(x)}, list[Value](filter(has_tangent, arrays))
         for entry in self.entries:
             if any(id(x) in integers for x in entry.inputs):
                 starts += filter(has_tangent, entry.outputs)
                 integers.update(id(x) for x in entry.outputs if not has_tangent(x))
         return starts
-
-    def breaks_before(self, values: Sequence[Array | None]) -> list[Reason]:
-        """What is broken between the source and values that depend on it."""
-        reasons = []
-        for x in values:
-            if x is None or id(x) not in self.dependents:
-                continue
-            if has_tangent(x):
-                reasons.append(self.breaks(x))
-            elif (entry := self.made.get(id(x))) is not None:
-                came = [i for i in entry.inputs if id(i) in self.dependents][:1]
-                reasons.append([*self.breaks_before(came), *(self._break(entry, i, x) for i in came if has_tangent(i))])
-        return reasons[0] if reasons and all(reasons) else []
-
-    def breaks_behind(self, x: Array | None, target: Array) -> list[Reason]:
-        """What else is broken between a value and the target."""
-        if x is None or x is target or not has_tangent(x) or id(target) not in dependents(self.entries, [x]):
-            return []
-        return self.breaks(target, [x])
 
     def _break(self, entry: Entry, came: Value, made: Value) -> Reason:
         called, line, closed = name_of(entry), entry.line, _traced(entry)
@@ -293,7 +273,6 @@ class Graph:
     def unexplained(self, target: Array) -> bool:
         """Whether the target was computed from a constant of unknown origin: no operation made it, nothing refers to it."""
         leaves = [x for x, _ in self.leaves(target) if isinstance(x, jax.Array) and has_tangent(x)]
-        leaves = [x for x in leaves if x.ndim or not self.names.is_result(x)]
         return any(id(x) not in self.watched and self.names.name(x) is None for x in leaves)
 
     def unrelated(self, target: Array) -> Reason:
@@ -316,7 +295,7 @@ class Graph:
             return None
         for x, position in self.leaves(target):
             same = x.shape == source.array.shape and x.dtype == source.array.dtype and self.names.name(x) is None
-            if same and id(x) not in self.made and id(x) not in self.watched and position < len(self.entries):
+            if same and id(x) not in self.watched and position < len(self.entries):
                 values = {"name": self.name, "code": as_code(self.name), "seen": self.names.of(x)}
                 return reason("replaced: in a library", at(self.entries[position]), **values)
         return None

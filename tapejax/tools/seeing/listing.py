@@ -26,7 +26,7 @@ from ...jaxprs import contents
 from ...jaxprs.cache import memoised
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...places import Line, Place, line_of, serves
+from ...places import Place, line_of, serves
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.query import Query, Source
@@ -437,17 +437,6 @@ def dependents(entries: Sequence[Entry], arrays: Iterable[Value], without: Conta
 # ---- the table ------------------------------------------------------------------------------------------------------
 
 
-class Row(NamedTuple):
-    """An entry as the table shows it; `carries` says whether gradient can pass through it to what the tape watches."""
-
-    number: int
-    carries: bool
-    value: str
-    operation: str
-    inputs: str
-    line: Line | None
-
-
 class Hidden(NamedTuple):
     """Rows that are not shown: what stands in their place, and those that a reader may unfold."""
 
@@ -459,6 +448,9 @@ class Hidden(NamedTuple):
     @classmethod
     def between(cls, start: int, stop: int) -> Hidden:
         return cls("…", f"{stop - start} more: tape[{start}] to tape[{stop - 1}]", range(start, stop))
+
+    def cells(self) -> tuple[str, ...]:
+        return self.mark, "", "…", "…", "…", self.text, ""
 
 
 class Loop(NamedTuple):
@@ -508,7 +500,8 @@ def _rounds(keys: Sequence[Hashable], first: int, period: int) -> Loop:
 
 
 class Table:
-    """The rows of a recording, each made when it is read."""
+    """The rows of a recording, each made when it is read: the number of an entry, a sign where gradient can pass through it to
+    what the tape watches, its value, its operation, the inputs, the place of the line that ran it, and its text."""
 
     def __init__(self, recording: Recording, names: Names):
         self.names = names
@@ -531,11 +524,11 @@ class Table:
         start, stop = (part if isinstance(part, int) else part.positions[0] for part in (parts[FIRST], parts[-LAST]))
         return [*parts[:FIRST], Hidden.between(start, stop), *parts[-LAST:]]
 
-    def __getitem__(self, position: int) -> Row:
-        entry, names = self._entries[position], self.names
-        outputs, inputs = (list(map(names.typed, side)) for side in (entry.outputs, entry.inputs))
+    def __getitem__(self, position: int) -> tuple[str, ...]:
+        entry, line = self._entries[position], self._entries[position].line
+        outputs, inputs = (list(map(self.names.typed, side)) for side in (entry.outputs, entry.inputs))
         texts = ", ".join(outputs), name_of(entry), ", ".join([*inputs, *options(entry)])
-        return Row(position, position in self._active, *texts, line_of(entry.where))
+        return str(position), "∂" * (position in self._active), *texts, str(line or ""), line.text if line else ""
 
 
 def watching(recording: Recording, names: Names) -> list[Source]:
@@ -585,19 +578,20 @@ def text_table(tape: GradientTape, recording: Recording | None) -> str:
         return heading(tape, None)
     names = Names(recording)
     table = Table(recording, names)
-    cells = [("#", "", "value", "operation", "inputs", "line")]
-    for part in table.parts():
-        if isinstance(part, Hidden):
-            cells.append((part.mark, "", "…", "…", "…", part.text))
-            continue
-        row = table[part]
-        line = f"{row.line}  {row.line.text}" if row.line else ""
-        texts = (cut(row.value, 44), row.operation, cut(row.inputs, 60), cut(line, 64))
-        cells.append((str(row.number), "∂" if row.carries else "", *texts))
-    carries = max(len(mark) for _, mark, *_ in cells)
-    lines = in_columns([(f"{number} {mark.ljust(carries)}", *rest) for number, mark, *rest in cells], ">~<~~")
+    rows = [_TITLES, *(part.cells() if isinstance(part, Hidden) else table[part] for part in table.parts())]
+    carries = max(len(mark) for _, mark, *_ in rows)
+    lines = in_columns(
+        [
+            (f"{number} {mark.ljust(carries)}", cut(value, 44), operation, cut(inputs, 60), cut(f"{where}  {text}", 64))
+            for number, mark, value, operation, inputs, where, text in rows
+        ],
+        ">~<~~",
+    )
     legend = ["∂: carries gradient to what the tape watches"] if carries else []
     return "\n".join([heading(tape, recording, names), *lines, *legend])
+
+
+_TITLES = ("#", "", "value", "operation", "inputs", "line", "")
 
 
 # A notebook that its reader has not run yet is not trusted: its <style> is dropped, and inline styles stay. So the
@@ -611,8 +605,8 @@ def html_table(tape: GradientTape, recording: Recording | None) -> str:
     body = f"<div>{bold(heading(tape, recording, names))}</div>"
     for i, (_, run) in enumerate(itertools.groupby(table.parts(), type)):
         parts = list(run)
-        rows = [part for part in parts if isinstance(part, int)]
-        body += _html_rows(table, rows, head=i == 0) if rows else ""
+        rows = [table[part] for part in parts if isinstance(part, int)]
+        body += table_html(rows, _COLUMNS, () if i else _TITLES) if rows else ""
         body += "".join(_html_hidden(table, part) for part in parts if isinstance(part, Hidden))
     return page(body + _LEGEND)
 
@@ -625,26 +619,20 @@ def _html_hidden(table: Table, hidden: Hidden) -> str:
             return body + f"<div>{faint(f'… {Hidden.between(positions[i], positions.stop).text}')}</div>"
         part = positions[i : i + GROUP]
         summary = f"{hidden.mark} {hidden.text}" if hidden.loop else f"operations {part[0]} to {part[-1]}"
-        body += f"<details><summary>{summary}</summary>{_html_rows(table, part)}</details>"
+        body += f"<details><summary>{summary}</summary>{table_html(map(table.__getitem__, part), _COLUMNS)}</details>"
     return body
 
 
 _LEGEND = f"<div>{bold('∂', ORANGE)} {faint('carries gradient to what the tape watches')}</div>"
 
 
-def _html_rows(table: Table, positions: Sequence[int], head: bool = False) -> str:
-    rows = []
-    for position in positions:
-        row = table[position]
-        where, text = (str(row.line), row.line.text) if row.line else ("", "")
-        mark = bold("∂" if row.carries else "", ORANGE)
-        values = map(_typed_html, (row.value, row.inputs))
-        cells = (faint(row.number), mark, next(values), bold(row.operation), next(values), faint(where))
-        rows.append((*cells, html.escape(cut(text, 80))))
-    return table_html(rows, ("#", "", "value", "operation", "inputs", "line", "") if head else ())
-
-
 def _typed_html(text: str) -> str:
     """Names as they are, their types faint."""
     items = (item.partition(": ") for item in text.split(", "))
     return ", ".join(html.escape(name) + (f" {faint(kind)}" if colon else "") for name, colon, kind in items)
+
+
+_COLUMNS = (
+    *(faint, lambda mark: bold(mark, ORANGE), _typed_html, bold, _typed_html),
+    *(faint, lambda text: html.escape(cut(text, 80))),
+)

@@ -57,22 +57,26 @@ class Memory(Rows[MemoryRow]):
         parts = f"{size_text(self.needed)} for this gradient, recompute_grad could save {size_text(self.saved)}"
         return f"The tape keeps {size_text(self.bytes)}: {parts}"
 
-    def _cells(self, bar: Callable[[float], str], width: int) -> Iterator[tuple[str, ...]]:
-        most = max((row.bytes for row in self.rows), default=0) or 1
+    def _cells(self) -> Iterator[tuple[Any, ...]]:
         for row in self.rows:
             sizes = map(size_text, (row.bytes, row.needed, row.saved))
-            line = str(row.line or "?"), cut(row.line.text, width) if row.line else ""
-            yield *sizes, str(row.values), bar(row.bytes / most), *line
+            line = (str(row.line), cut(row.line.text, 80)) if row.line else ("?", "")
+            yield *sizes, str(row.values), row.bytes / (self.rows[0].bytes or 1), *line
 
     def __repr__(self) -> str:
-        head = "bytes", "needed", "saved", "values", bar_text(0), "line", ""
-        return "\n".join([self._heading(), *in_columns([head, *self._cells(bar_text, 64)], ">>>><<~")])
+        cells = [(*sizes, bar_text(share), line, text) for *sizes, share, line, text in self._cells()]
+        return "\n".join([self._heading(), *in_columns([_TITLES, *cells], ">>>><<~")])
 
     def _repr_html_(self) -> str:
-        cells = self._cells(lambda share: bar_html(share, "currentColor;opacity:.4"), 80)
-        rows = [(*sizes, faint(line), html.escape(text, quote=False)) for *sizes, line, text in cells]
-        head = ("bytes", "needed", "saved", "values", "", "line", "")
-        return page(f"<div>{bold(self._heading())}</div>{table_html(rows, head)}")
+        columns: list[Callable[[Any], str]] = [str, str, str, str, _bar, faint, html.escape]
+        return page(f"<div>{bold(self._heading())}</div>{table_html(self._cells(), columns, _TITLES)}")
+
+
+def _bar(share: float) -> str:
+    return bar_html(share, "currentColor;opacity:.4")
+
+
+_TITLES = ("bytes", "needed", "saved", "values", "", "line", "")
 
 
 def size_text(count: int) -> str:

@@ -14,12 +14,11 @@ from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry, is_deleted
 from ...tape.slicing import Relevant
 from ...tape.structures import Leaf
-from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import number_text, unreadable, value_text
 from .graph_evidence import BREAKS, Graph
 from .listing import Names, name_of
 from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason
-from .steps import Backward, check_numerics, is_nonzero, wide
+from .steps import Backward, first_not_finite, is_nonzero, wide
 
 
 class GradientNumbers:
@@ -87,14 +86,11 @@ class GradientNumbers:
         gradient = self.gradients[position]
         if gradient is None or np.isfinite(wide(gradient)).all():
             return None
-        try:
-            check_numerics(self._walk)
-        except NonFiniteError as error:
-            said, in_derivative, cure = str(error).partition(". Its derivative")
-            values = {"value": "nan" if np.isnan(wide(gradient)).any() else "infinite", "said": said, "cure": cure}
-            case = "not finite" if in_derivative else "not finite: forward"
-            return reason(case, at(error.entry), **values), error.entry
-        return None
+        if (error := first_not_finite(self._walk)) is None:
+            return None
+        value, case = "nan" if np.isnan(wide(gradient)).any() else "infinite", "not finite"
+        case = case if error.remedy else f"{case}: forward"
+        return reason(case, at(error.entry), value=value, said=error.said, cure=error.remedy), error.entry
 
 
 def _flat_kind(entry: Entry) -> str:

@@ -213,19 +213,16 @@ class Backward:
 
 
 def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
-    rows = []
-    for step in steps:
-        line = f"{faint(step.line)} {html.escape(step.line.text)}" if step.line else ""
-        cotangents = (_cotangents_html(step.of, side) for side in (step.incoming, step.outgoing))
-        rows.append((faint(step.number), bold(step.operation), *cotangents, line))
+    def cotangents(values: Sequence[tuple[str, Array]]) -> str:
+        named = [(html.escape(f"∂{steps[0].of}/∂{name}"), x) for name, x in values]
+        return "".join(f"<div>{name} {faint(type_of(x))}{small_html(x)}</div>" for name, x in named)
+
+    def place(line: Line | None) -> str:
+        return f"{faint(line)} {html.escape(line.text)}" if line else ""
+
+    rows = [(step.number, step.operation, step.incoming, step.outgoing, step.line) for step in steps]
     titles = ("#", "operation", "cotangent that comes in", "cotangents that go out", "line")
-    return table_html(rows, titles if head else ())
-
-
-def _cotangents_html(of: str, values: Sequence[tuple[str, Array]]) -> str:
-    names = [f"∂{html.escape(of)}/∂{html.escape(name)}" for name, _ in values]
-    pairs = zip(names, values, strict=True)
-    return "".join(f"<div>{name} {faint(type_of(x))}{small_html(x)}</div>" for name, (_, x) in pairs)
+    return table_html(rows, (faint, bold, cotangents, cotangents, place), titles if head else ())
 
 
 def is_nonzero(x: Array) -> bool:
@@ -248,24 +245,50 @@ def _of_no_symmetry(x: Array) -> Array:
 
 
 def check_numerics(walk: Backward) -> None:
-    """Raises `NonFiniteError` for the first operation whose value, then whose cotangent, is not finite."""
-    recording, names = walk.recording, walk.names
-    for position in listing.ancestors(recording.entries, walk.query.targets)[0]:
-        entry = recording.entries[position]
-        for x in entry.outputs:
-            if not _finite(x):
-                raise NonFiniteError(_forward_message(position, entry, x, names), "forward", entry, x)
+    """Raises the error that `first_not_finite` finds."""
+    if (error := first_not_finite(walk)) is not None:
+        raise error
+
+
+def first_not_finite(walk: Backward) -> NonFiniteError | None:
+    """The error of the first operation whose value, then whose cotangent, is not finite; None where all are."""
+    entries, names = walk.recording.entries, walk.names
+    for position in listing.ancestors(entries, walk.query.targets)[0]:
+        entry = entries[position]
+        for x in filter(_is_not_finite, entry.outputs):
+            culprits = ", ".join(map(names.of, filter(_is_not_finite, entry.inputs)))
+            given = f"its input {culprits} came in that way: the tape did not compute it"
+            inputs = "; ".join(f"{names.of(i)} = {value_text(i)}" for i in entry.inputs if isinstance(i, jax.Array))
+            said = f"{_place(position, entry)}, gives {names.of(x)}, which is {_what(x)}"
+            said += f"; {given if culprits else 'its inputs are finite'}. {inputs}"
+            return NonFiniteError(f"forward: {said}".strip(), "forward", entry, x)
     for step in walk:
-        for name, x in (*step.incoming, *step.outgoing):
-            if not _finite(x):
-                raise NonFiniteError(_backward_message(step, name, x), "backward", step.entry, x)
+        place, about = _place(step.number, step.entry), ("backward", step.entry)
+        for name, x in step.incoming:
+            if _is_not_finite(x):
+                return NonFiniteError(
+                    f"backward: the cotangent of {name}, which comes to {place}, is {_what(x)}", *about, x
+                )
+        for name, x in step.outgoing:
+            if _is_not_finite(x):
+                coming = "; ".join(f"∂{step.of}/∂{n} = {value_text(y)}" for n, y in step.incoming)
+                said = f"backward: {place}, makes ∂{step.of}/∂{name} {_what(x)}; what came in was finite: {coming}"
+                return NonFiniteError(said, *about, x, _UNDEFINED)
+    return None
 
 
-def _finite(x: Value) -> bool:
+_UNDEFINED = (
+    "Its derivative is infinite or undefined there. If a `where` chooses another value in its place, a zero cotangent is still "
+    "multiplied with that derivative, and 0 * inf is NaN: give the operation a harmless argument in the branch not taken, as in "
+    "where(ok, f(where(ok, x, 1.0)), 0.0)."
+)
+
+
+def _is_not_finite(x: Value) -> bool:
     if not isinstance(x, jax.Array) or isinstance(x, Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
-        return True
+        return False
     with active.outside():
-        return bool(_all_finite(x))
+        return not _all_finite(x)
 
 
 _all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
@@ -286,24 +309,3 @@ def _what(x: Array) -> str:
 def _place(number: int, entry: Entry) -> str:
     line = f" ({entry.line}: `{entry.line.text}`)" if entry.line else ""
     return f"operation {number}, {listing.name_of(entry)}{line}"
-
-
-def _forward_message(position: int, entry: Entry, x: Array, names: Names) -> str:
-    culprits = ", ".join(names.of(i) for i in entry.inputs if not _finite(i))
-    given = f"its input {culprits} came in that way: the tape did not compute it"
-    said = given if culprits else "its inputs are finite"
-    inputs = "; ".join(f"{names.of(i)} = {value_text(i)}" for i in entry.inputs if isinstance(i, jax.Array))
-    return f"forward: {_place(position, entry)}, gives {names.of(x)}, which is {_what(x)}; {said}. {inputs}".strip()
-
-
-def _backward_message(step: BackwardStep, name: str, x: Array) -> str:
-    coming = "; ".join(f"∂{step.of}/∂{n} = {value_text(y)}" for n, y in step.incoming)
-    at = _place(step.number, step.entry)
-    if any(x is y for _, y in step.incoming):
-        return f"backward: the cotangent of {name}, which comes to {at}, is {_what(x)}"
-    return (
-        f"backward: {at}, makes ∂{step.of}/∂{name} {_what(x)}; what "
-        f"came in was finite: {coming}. Its derivative is infinite or undefined there. If a `where` chooses another value in "
-        "its place, a zero cotangent is still multiplied with that derivative, and 0 * inf is NaN: give the operation a "
-        "harmless argument in the branch not taken, as in where(ok, f(where(ok, x, 1.0)), 0.0)."
-    )

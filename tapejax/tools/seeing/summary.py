@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,14 +96,14 @@ class Summary(Rows[SummaryRow]):
         return "\n".join([above, *in_columns([[*x, bar] for x, bar in zip(cells, bars, strict=True)], "<<>>>>>>>><")])
 
     def _repr_html_(self) -> str:
-        rows = []
-        for row in self.rows:
-            name, kind, *numbers = self._cells(row)
+        def bar(row: SummaryRow) -> str:
             odd = row.gradient is None or row.gradient.nan or row.gradient.infinite
-            bar = bar_html(self._share(row), f"{RED if odd else ORANGE};opacity:.7")
-            rows.append((html.escape(name), faint(kind), *numbers[:7], bold(numbers[7], RED), bar))
-        head = ("source", "", *(f"value: {_HEAD[0]}", *_HEAD[1:]), *(f"gradient: {_HEAD[0]}", *_HEAD[1:]), "")
-        return page(f"<div>{bold(f'Sources, and the gradient of {self.of}')}</div>{table_html(rows, head)}")
+            return bar_html(self._share(row), f"{RED if odd else ORANGE};opacity:.7")
+
+        columns: list[Callable[[Any], str]] = [html.escape, faint, *[str] * 7, lambda odd: bold(odd, RED), bar]
+        titles = ("source", "", f"value: {_HEAD[0]}", *_HEAD[1:], f"gradient: {_HEAD[0]}", *_HEAD[1:], "")
+        table = table_html([(*self._cells(row), row) for row in self.rows], columns, titles)
+        return page(f"<div>{bold(f'Sources, and the gradient of {self.of}')}</div>{table}")
 
 
 _HEAD = ("norm", "mean", "zeros", "")

@@ -256,14 +256,15 @@ class TextEvidence:
         statement, binds = next((pair for pair in leaving if self._way_out(text, *pair)), leaving[0])
         came = self._frontier(statement)
         if came and not any(map(has_tangent, came)):  # an index, a count: the path broke when it was made
-            return graph.breaks_before(came), True
+            return graph.breaks(came), True
         broken = self._statement(text, statement, binds, came, graph.name)
         # the target itself may stand outside as well
         on_tape = id(target) in graph.made or id(target) in graph.watched
         late = [] if on_tape else [self.outside(target)]
         late = [r for r in late if r.kind in ("before", "after", "stopped") and r.kind != broken.kind]
-        behind = graph.breaks_behind(self._constant(binds, target), target)
-        return [broken, *graph.breaks_before(came), *behind, *late], True
+        constant = self._constant(binds, target)
+        behind = [] if constant is None else graph.breaks([target], [constant])
+        return [broken, *graph.breaks(came), *behind, *late], True
 
     def _start(self, text: Text, target: Array) -> str | None:
         """The name in `text` from which the target can be followed back."""
