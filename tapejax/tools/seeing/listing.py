@@ -267,10 +267,11 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
 
 
 class Bytecode(NamedTuple):
-    """What the instructions of a code object say: the name under which the result of each is stored right away, the names that
-    loops bind, where loops begin and end; and where in the source each is."""
+    """What the instructions of a code object say: the name under which the result of each is stored right away, or the names
+    of its parts, the names that loops bind, where loops begin and end; and where in the source each is."""
 
     stores: dict[int, str]
+    parts: dict[int, list[str]]
     loops: set[str]
     rounds: list[tuple[int, int]]
     positions: list[tuple[int | None, int | None, int | None, int | None]]
@@ -278,12 +279,16 @@ class Bytecode(NamedTuple):
 
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, set(), [], list(code.co_positions()))
-    binding, before = False, 0
+    facts = Bytecode({}, {}, set(), [], list(code.co_positions()))
+    binding, before, parts = False, 0, list[str]()
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
         binding = opname == "FOR_ITER" or binding and opname.startswith(("UNPACK_", "STORE_"))
+        parts = parts if opname.startswith("STORE_") else []
+        parts += names
+        if opname == "UNPACK_SEQUENCE":
+            facts.parts.update(dict.fromkeys(range(before, step.offset), parts := []))
         if binding and opname.startswith("STORE_"):
             facts.loops.update(filter(None, names))
         if "BACKWARD" in opname:

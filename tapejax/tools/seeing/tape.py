@@ -159,10 +159,9 @@ class Seen(GradientTape):
 
         arrays = [*values, *(leaf.array for leaf in starts.leaves)]
         names, unnamed = named.only(arrays) | called, named.unnamed(arrays)
-        kind = parameter or ("params" if tree is not None or isinstance(sources, Mapping) else "sources")
-        entries = recording.entries
+        first = parameter or ("params" if tree is not None or source.is_tree(sources) else "sources")
         parts = source.Recorded(
-            rest.all, program, values, entries, owner, sources, starts, target, ends, names, unnamed, kind
+            rest.all, program, values, recording.entries, owner, sources, starts, target, ends, names, unnamed, first
         )
         return source.TapeFunction(
             function, functools.partial(source.printed, parts, flat), rest.signature, tree, parts
