@@ -61,13 +61,14 @@ def _ends(kind: str, program: Program, from_ends: bool, inputs: Values) -> tuple
     return values, ([None if slot is None else next(left) for slot in slots],)
 
 
-def _taken(kind: str, take: Function, program: Program, from_ends: bool, *flat: Any) -> list[Any]:
+def taken(kind: str, take: Function, program: Program, from_ends: bool, *flat: Any) -> list[Any]:
+    """What a derivative gives, None included: what a `DerivativeOp` runs, which leaves that out."""
     values, ends = _ends(kind, program, from_ends, flat)
     return list(take(program, values, *ends) if kind in ("gradient", "jvp") else take(program, *values))
 
 
 def _packed(kind: str, *args: Any) -> list[Any]:
-    results = _taken(kind, *args)
+    results = taken(kind, *args)
     return [x for x in results if x is not None] if kind == "gradient" else results
 
 
@@ -80,7 +81,7 @@ class SweepsOp(PythonOp):
     __slots__ = ("take", "program", "from_ends")
 
     def __init__(self, kind: str, take: Function, program: Program, from_ends: bool):
-        super().__init__(kind, functools.partial(_taken, kind, take, program, from_ends))
+        super().__init__(kind, functools.partial(taken, kind, take, program, from_ends))
         self.take, self.program, self.from_ends = take, program, from_ends
 
     def whole(self) -> DerivativeOp:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,12 @@ import numpy as np
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value
 from ...tape import jacobian as jacobians
-from ...tape.derivative import DerivativeOp, derivative_op
+from ...tape.derivative import DerivativeOp, derivative_op, taken
 from ...tape.recording import Entry
 from ...tape.slicing import Program
 from . import again, layout, scopes
 from .listing import identifier
-from .recorded import Line, Scope, Within, Writer, common_path, item
+from .recorded import Line, Scope, Within, Writer, common_path, depth_of, item
 from .scopes import Function, Key, Statement, new_key
 
 
@@ -88,13 +89,8 @@ def _from(program: Program, sources: Sequence[int]) -> Program:
 
 def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
     """For which of the sources (of a "jvp": of the targets) there is a result."""
-    values, ends = op.values(inputs), op.ends(inputs)
-    take: Any = op.take
     try:
-        if op.kind in ("gradient", "jvp"):
-            shapes = jax.eval_shape(lambda values, ends: take(op.program, values, *ends), values, ends)
-        else:
-            shapes = jax.eval_shape(lambda *values: take(op.program, *values), *values)
+        shapes = jax.eval_shape(functools.partial(taken, op.kind, op.take, op.program, op.from_ends), *inputs)
     except Exception:  # what may have no derivative in this form: it is written as what was run
         return None
     return [x is not None for x in shapes]
@@ -144,7 +140,7 @@ class _Derivative:
     sources: Sequence[Value | None]
     targets: Sequence[Value | None]
     found: Sequence[bool]
-    varying: Set[int]
+    varying: set[int]
 
     def statements(self) -> list[Statement]:
         names = self.writer.names
@@ -166,6 +162,12 @@ class _Derivative:
         writer = self.writer
         self.inside = writer.lines(self.op.program, self.op.values(self.line.inputs))
         local = {*map(id, self.given), *(id(each.outputs[j]) for each in self.inside for j in each.active_outs)}
+        if constant := self._constant_lines(local):
+            self.varying |= {id(each.inputs[i]) for each in constant for i in each.active_ins}
+            local |= {id(x) for each in constant for x in each.outputs}
+            lines = sorted([*self.inside, *constant], key=self._position)
+            actives = (tuple([i for i, x in enumerate(line.inputs) if id(x) in local]) for line in lines)
+            self.inside = [line._replace(active_ins=ins) for line, ins in zip(lines, actives, strict=True)]
         inner = Within(self.scope, local, self.varying)
         paths = [writer.paths.get(id(x), ()) for x in self.given]
         roots = {path[:1] for path in paths}
@@ -175,13 +177,31 @@ class _Derivative:
                 self.tree, inner.tree = common_path(paths), set(map(id, self.given))
         return inner
 
+    def _constant_lines(self, local: Set[int]) -> list[Line]:
+        """Lines between those of the function that its derivative does not go through, as ``y[:, None]`` or a comparison is, and
+        which only the function uses. None if it would go through them here, which the tape may have been stopped at."""
+        positions, found = list(map(self._position, self.inside)), list[Line]()
+        used = {id(x) for each in self.inside for x in each.inputs}
+        ends, needed = used - local, set(used)
+        for each in reversed(self.before if positions == sorted(positions) else ()):
+            made = set(map(id, each.outputs))
+            if not made.isdisjoint(needed - local) and made.isdisjoint(self.scope.used):
+                if self._position(each) > positions[0] and not isinstance(each.op, DerivativeOp):
+                    found.insert(0, each)
+                    needed |= set(map(id, each.inputs))
+        moving = set(local)
+        for each in found:
+            if not moving.isdisjoint(id(each.inputs[i]) for i in _linked(each)):
+                moving |= set(map(id, each.outputs))
+        return found if moving.isdisjoint(ends) else []
+
+    def _position(self, line: Line) -> int:
+        return min(self.writer.made.get(id(x), -1) for x in line.outputs)
+
     def _function(self, inner: Within) -> Function:
         writer, names = self.writer, self.writer.names
         results = [ast.Name(inner.key(x), ast.Load()) for x in self.ends]
-        shared = [
-            sum(a.call == b.call for a, b in zip(each.calls, self.line.calls, strict=False)) for each in self.inside
-        ]
-        depth = max(min([self.depth, *(count - 1 for count in shared)]), 0)
+        depth = min(self.depth, depth_of([self.line, *self.inside]))
         statements = writer.block(self.inside, depth, inner)
         parameters = [inner.key(x) for x in self.given]
         arguments = list(map(self._argument, self.given))
@@ -195,7 +215,7 @@ class _Derivative:
         else:
             for key, x, argument in zip(parameters, self.given, arguments, strict=True):
                 called = writer.called.get(id(x), "").split(".")[-1]
-                if called.isidentifier():
+                if called.isidentifier() and self.scope.parent is None:
                     names.wishes.setdefault(key, called)
                 elif argument.isidentifier():
                     names.likes[key] = argument

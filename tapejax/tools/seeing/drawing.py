@@ -27,7 +27,7 @@ from ...tf.values.errors import extra_missing
 from ...tf.values.shown import DARK, number_text
 from ...tf.values.types import Array
 from .graph_evidence import given_at
-from .listing import Names, ancestors, name_of, options, shortened
+from .listing import Loop, Names, ancestors, folded, name_of, options, shortened
 from .tables import cut
 
 # More operations than this are folded into groups.
@@ -290,20 +290,11 @@ def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
         lines.append(line)
     if len(groups) < 4:  # all on a few lines: by number
         groups, lines = [[i] for i in shown], [recording.entries[i].op for i in shown]
-    start, period = _loop(lines)
-    size = -(-len(groups) // GROUPS)
-    size = -(-size // period) * period  # whole rounds of a loop
-    cuts = [0, *range(start, len(groups), size)] if start else range(0, len(groups), size)
-    return [sum(groups[a:b], []) for a, b in zip(cuts, [*cuts[1:], len(groups)], strict=True)]
-
-
-def _loop(lines: Sequence[object]) -> tuple[int, int]:
-    """Where a loop begins in a sequence, and how long a round of it is; (0, 1) where there is none."""
-    for period in range(1, len(lines) // 3):
-        same = [a == b for a, b in zip(lines, lines[period:], strict=False)]
-        if sum(same) >= 0.8 * len(same):
-            return same.index(True), period
-    return 0, 1
+    loops = [part for part in folded(lines) if isinstance(part, Loop)]
+    loop = max(loops, key=lambda loop: loop.stop - loop.first, default=Loop(0, 1, 0))
+    size = -(-len(groups) // (GROUPS * loop.period)) * loop.period  # whole rounds of a loop
+    cuts = [*range(loop.first % size, len(groups), size), len(groups)]
+    return [sum(groups[a:b], []) for a, b in itertools.pairwise(dict.fromkeys([0, *cuts]))]
 
 
 def _operation(recording: Recording, names: Names, group: Sequence[int], carries: bool) -> Node:

@@ -30,7 +30,7 @@ from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
-from .listing import Loop, Names, Variables, folded, name_of, namespaces
+from .listing import Loop, Names, Variables, name_of, namespaces, shown
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, reason
 from .tables import Rows, in_columns, line_text
@@ -75,34 +75,30 @@ class SourceReport(NamedTuple):
         return "an error" if any(_RAISES in reason.message for reason in self.reasons) else "None"
 
     def __str__(self) -> str:
-        if not self.connected:
-            several = len(self.reasons) > 1
-            lines = [f"{self.name}: {self.state}" + (f", for {len(self.reasons)} reasons" if several else "")]
-            for i, reason in enumerate(self.reasons, 1):
-                bullet = f"{i}. " if several else ""
-                lines.append(f"  {bullet}" + str(reason).replace("\n", "\n  " + " " * len(bullet)))
-            return "\n".join(lines)
-        lines = [f"{self.name}: {self.state}" + ("" if self.path else ": it is the target itself")]
+        several = not self.connected and len(self.reasons) > 1
+        about = ": it is the target itself" if self.connected and not self.path else ""
+        lines = [f"{self.name}: {self.state}{f', for {len(self.reasons)} reasons' if several else about}"]
         steps = [(f"  -> {step.operation}", step.value, f" {line_text(step.line)}") for step in self.path]
         row = dict(zip(map(id, self.path), in_columns(steps, "<~~"), strict=True)) if steps else {}
         lines += [f"     {s}: .path has them" if isinstance(s, str) else row[id(s)] for s in self.folded()]
-        lines += [f"  note: {reason}".replace("\n", "\n  ") for reason in self.reasons]
+        for i, why in enumerate(self.reasons, 1):
+            bullet = f"{i}. " if several else ""
+            said = str(why).replace("\n", "\n  " + " " * len(bullet))
+            lines.append(f"  {'note: ' if self.connected else bullet}{said}")
         return "\n".join(lines)
 
     def folded(self) -> Sequence[PathStep | str]:
         """The path; where it is long one round of each loop, or else its beginning and end, with what lies between."""
-        path = self.path
-        if len(path) <= STEPS:
-            return path
-        parts = folded([(step.operation, step.line, step.value.partition(": ")[2]) for step in path])
-        if len(parts) <= STEPS:
-            return [self._rounds(part) if isinstance(part, Loop) else path[part] for part in parts]
-        return *path[:FIRST], f"… {len(path) - FIRST - LAST} more", *path[-LAST:]
+        keys = [(step.operation, step.line, step.value.partition(": ")[2]) for step in self.path]
+        parts = shown(keys, STEPS, STEPS, FIRST, LAST)
+        return [self.path[part] if isinstance(part, int) else self._hidden(part) for part in parts]
 
-    def _rounds(self, loop: Loop) -> str:
-        these = "this operation" if loop.period == 1 else f"these {loop.period} operations"
-        last = self.path[loop.stop - 1].value.partition(": ")[0]
-        return f"× {loop.rounds} rounds of {these}, the last gives {last}"
+    def _hidden(self, part: Loop | range) -> str:
+        if isinstance(part, range):
+            return f"… {len(part)} more"
+        these = "this operation" if part.period == 1 else f"these {part.period} operations"
+        last = self.path[part.stop - 1].value.partition(": ")[0]
+        return f"× {part.rounds} rounds of {these}, the last gives {last}"
 
 
 _EMPTY = (

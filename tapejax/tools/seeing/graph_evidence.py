@@ -77,7 +77,7 @@ class Graph:
     def unwatched(self, target: Array) -> list[Reason] | None:
         """What is wrong with the watch; None if the source is not on the tape."""
         array, value, code = self.source.array, self.source.value, as_code(self.name)
-        used = at(self.first_use(*self.arrays))
+        used = at(self.first_use(array, *self.arrays))
         if not has_tangent(array):
             return [reason("integer: source", used, name=self.name, type=type_of(array))]
         if any(id(x) in self.watched for x in self.arrays) or self.sought.watched:
@@ -85,7 +85,6 @@ class Graph:
         if self._forgotten(array):
             return [reason("reset: source", At("reset", self.last_line("reset")), name=self.name)]
         if is_variable(value):
-            used = at(self.first_use(array, *self.arrays))
             if not getattr(value, "trainable", True):
                 return [reason("not trainable", used, name=self.name, code=code)]
             if not self.recording.watch_accessed:

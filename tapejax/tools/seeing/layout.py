@@ -97,7 +97,11 @@ def names_in(expression: ast.expr) -> list[str]:
 def text_of(expression: ast.expr) -> str:
     """An expression on one line."""
     text = ast.unparse(ast.fix_missing_locations(expression))
-    return _formatted(re.sub(r"\[(\d+):\]\[0\]", r"[\1]", text))  # x[3:][0]
+    return _formatted(_CUTS.sub(lambda m: f"[{m[3]}{m[2]}]" if m[1].count(",") == m[3].count(",") else m[0], text))
+
+
+# ``x[:, 3:][0, 0]``, which is ``x[0, 3]``
+_CUTS = re.compile(r"\[((?::, )*)(\d+):\d*\]\[((?:(?::|\d+), )*)0\]")
 
 
 # A string; or the base of a power of numbers or names, which may be dotted, where no bracket stands before or behind.
@@ -142,6 +146,8 @@ def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
             heads = ["**" if key is None else f"{text_of(key)}: " for key in keys]
             parts = list(zip(heads, values, strict=True))
             opening, closing = "{", "}"
+        case ast.Subscript(ast.Call() as value) | ast.Subscript(ast.Subscript(ast.Call() as value)):
+            return _broken(indent, head, value, f"{text_of(node)[len(text_of(value)) :]}{tail}")
         case ast.BinOp() | ast.Compare() if not tail.startswith(")"):
             return [f"{indent}{head}(", *_operands(inner, node), f"{indent}){tail}"]
         case _:

@@ -267,10 +267,11 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
 
 
 class Bytecode(NamedTuple):
-    """What the instructions of a code object say: the name under which the result of each is stored right away, the names that
-    loops bind, where loops begin and end; and where in the source each is."""
+    """What the instructions of a code object say: the name under which the result of each is stored right away, or the names
+    of its parts, the names that loops bind, where loops begin and end; and where in the source each is."""
 
     stores: dict[int, str]
+    parts: dict[int, list[str]]
     loops: set[str]
     rounds: list[tuple[int, int]]
     positions: list[tuple[int | None, int | None, int | None, int | None]]
@@ -278,12 +279,16 @@ class Bytecode(NamedTuple):
 
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, set(), [], list(code.co_positions()))
-    binding, before = False, 0
+    facts = Bytecode({}, {}, set(), [], list(code.co_positions()))
+    binding, before, parts = False, 0, list[str]()
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
         binding = opname == "FOR_ITER" or binding and opname.startswith(("UNPACK_", "STORE_"))
+        parts = parts if opname.startswith("STORE_") else []
+        parts += names
+        if opname == "UNPACK_SEQUENCE":
+            facts.parts.update(dict.fromkeys(range(before, step.offset), parts := []))
         if binding and opname.startswith("STORE_"):
             facts.loops.update(filter(None, names))
         if "BACKWARD" in opname:
@@ -432,22 +437,6 @@ def dependents(entries: Sequence[Entry], arrays: Iterable[Value], without: Conta
 # ---- the table ------------------------------------------------------------------------------------------------------
 
 
-class Hidden(NamedTuple):
-    """Rows that are not shown: what stands in their place, and those that a reader may unfold."""
-
-    mark: str
-    text: str
-    positions: range
-    loop: bool = False
-
-    @classmethod
-    def between(cls, start: int, stop: int) -> Hidden:
-        return cls("…", f"{stop - start} more: tape[{start}] to tape[{stop - 1}]", range(start, stop))
-
-    def cells(self) -> tuple[str, ...]:
-        return self.mark, "", "…", "…", "…", self.text, ""
-
-
 class Loop(NamedTuple):
     """Entries that go in circles: the first, how many one round has, and how many rounds there are."""
 
@@ -458,12 +447,6 @@ class Loop(NamedTuple):
     @property
     def stop(self) -> int:
         return self.first + self.period * self.rounds
-
-    def hidden(self) -> Hidden:
-        """All rounds but the first."""
-        last = "" if self.period == 1 else f" to tape[{self.first + self.period - 1}]"
-        text = f"{self.rounds} rounds like tape[{self.first}]{last}, up to tape[{self.stop - 1}]"
-        return Hidden(f"×{self.rounds}", text, range(self.stop - self.period, self.stop), loop=True)
 
 
 def folded(keys: Sequence[Hashable]) -> list[int | Loop]:
@@ -494,36 +477,45 @@ def _rounds(keys: Sequence[Hashable], first: int, period: int) -> Loop:
     return Loop(first, period, (stop - first) // period)
 
 
+def shown(keys: Sequence[Hashable], unfolded: int, most: int, first: int, last: int) -> list[int | Loop | range]:
+    """What is shown of rows with these keys: their positions; of more than `unfolded` rows a `Loop` for its later rounds, and of
+    what is longer than `most` then the `first` and `last` parts, with the range between them."""
+    parts = folded(keys) if len(keys) > unfolded else [*range(len(keys))]
+    if len(parts) <= most:
+        return [*parts]
+    ends = (parts[first], parts[-last])
+    start, stop = (part.first + part.period if isinstance(part, Loop) else part for part in ends)
+    return [*parts[:first], range(start, stop), *parts[-last:]]
+
+
 class Table:
     """The rows of a recording, each made when it is read: the number of an entry, a sign where gradient can pass through it to
     what the tape watches, its value, its operation, the inputs, the place of the line that ran it, and its text."""
 
     def __init__(self, recording: Recording, names: Names):
-        self.names = names
-        self._entries = recording.entries
+        self.names, self._entries = names, recording.entries
         self._active = active_positions(recording, names)
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def parts(self) -> list[int | Hidden]:
+    def parts(self) -> list[int | Loop | range]:
         """What is shown of it: rows by their position, and what is hidden between them."""
-        parts: list[int | Hidden] = list(range(len(self)))
-        if len(self) > UNFOLDED:
-            types = [tuple(map(type_of, entry.outputs)) for entry in self._entries]
-            lines = [(name_of(entry), entry.where, i in self._active) for i, entry in enumerate(self._entries)]
-            found = folded(list(zip(lines, types, strict=True)))
-            parts = [part.hidden() if isinstance(part, Loop) else part for part in found]
-        if len(parts) <= ROWS:
-            return parts
-        start, stop = (part if isinstance(part, int) else part.positions[0] for part in (parts[FIRST], parts[-LAST]))
-        return [*parts[:FIRST], Hidden.between(start, stop), *parts[-LAST:]]
+        facts = [(name_of(entry), entry.where, i in self._active) for i, entry in enumerate(self._entries)]
+        types = [tuple(map(type_of, entry.outputs)) for entry in self._entries]
+        return shown(list(zip(facts, types, strict=True)), UNFOLDED, ROWS, FIRST, LAST)
 
     def __getitem__(self, position: int) -> tuple[str, ...]:
         entry, line = self._entries[position], self._entries[position].line
         outputs, inputs = (list(map(self.names.typed, side)) for side in (entry.outputs, entry.inputs))
         texts = ", ".join(outputs), name_of(entry), ", ".join([*inputs, *options(entry)])
         return str(position), "∂" * (position in self._active), *texts, str(line or ""), line.text if line else ""
+
+
+def in_words(hidden: Loop | range) -> tuple[str, str]:
+    """A sign for rows that are not shown, and which they are."""
+    if isinstance(hidden, range):
+        return "…", f"{len(hidden)} more: tape[{hidden[0]}] to tape[{hidden[-1]}]"
+    first, last = hidden.first, hidden.first + hidden.period - 1
+    these = f"tape[{first}]" + (f" to tape[{last}]" if last > first else "")
+    return f"×{hidden.rounds}", f"{hidden.rounds} rounds like {these}, up to tape[{hidden.stop - 1}]"
 
 
 def watching(recording: Recording, names: Names) -> list[Source]:
@@ -573,7 +565,10 @@ def text_table(tape: GradientTape, recording: Recording | None) -> str:
         return heading(tape, None)
     names = Names(recording)
     table = Table(recording, names)
-    rows = [_TITLES, *(part.cells() if isinstance(part, Hidden) else table[part] for part in table.parts())]
+    rows: list[tuple[str, ...]] = [_TITLES]
+    for part in table.parts():
+        mark, text = ("", "") if isinstance(part, int) else in_words(part)
+        rows.append(table[part] if isinstance(part, int) else (mark, "", "…", "…", "…", text, ""))
     carries = max(len(mark) for _, mark, *_ in rows)
     lines = in_columns(
         [
@@ -602,20 +597,19 @@ def html_table(tape: GradientTape, recording: Recording | None) -> str:
         parts = list(run)
         rows = [table[part] for part in parts if isinstance(part, int)]
         body += table_html(rows, _COLUMNS, () if i else _TITLES) if rows else ""
-        body += "".join(_html_hidden(table, part) for part in parts if isinstance(part, Hidden))
+        body += "".join(_html_hidden(table, part) for part in parts if not isinstance(part, int))
     return page(body + _LEGEND)
 
 
-def _html_hidden(table: Table, hidden: Hidden) -> str:
+def _html_hidden(table: Table, hidden: Loop | range) -> str:
     """Rows to be unfolded: of a loop its last round."""
-    body, positions = "", hidden.positions
-    for i in range(0, len(positions), GROUP):
-        if i == GROUP * GROUPS:
-            return body + f"<div>{faint(f'… {Hidden.between(positions[i], positions.stop).text}')}</div>"
+    positions = range(hidden.stop - hidden.period, hidden.stop) if isinstance(hidden, Loop) else hidden
+    body, rest = "", positions[GROUP * GROUPS :]
+    for i in range(0, len(positions) - len(rest), GROUP):
         part = positions[i : i + GROUP]
-        summary = f"{hidden.mark} {hidden.text}" if hidden.loop else f"operations {part[0]} to {part[-1]}"
+        summary = " ".join(in_words(hidden)) if isinstance(hidden, Loop) else f"operations {part[0]} to {part[-1]}"
         body += f"<details><summary>{summary}</summary>{table_html(map(table.__getitem__, part), _COLUMNS)}</details>"
-    return body
+    return body + (f"<div>{faint(' '.join(in_words(rest)))}</div>" if rest else "")
 
 
 _LEGEND = f"<div>{bold('∂', ORANGE)} {faint('carries gradient to what the tape watches')}</div>"

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.dependence import is_key
-from ...places import line_of, serves
+from ...places import is_jaxs, line_of, serves
 from ...tape.operation import PythonOp, is_ref
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
@@ -226,7 +226,7 @@ class Parameters:
             if any(map(is_ref, (*entry.inputs, *entry.outputs))):
                 _refuse(name, "a jax.Ref holds what was computed of", entry)
             tensors = entry.op.bound is not None and not hasattr(entry.op.bound[0], "bind")  # their reads leave marks
-            if not (tensors or _is_keras(entry) or any(id(x) in used for x in entry.outputs)):
+            if not (tensors or _is_traceable(entry) or any(id(x) in used for x in entry.outputs)):
                 _refuse(name, _said("unused", operation=name_of(entry)), entry, " " + _SAID["unused: advice"])
 
     def _require_no_python(self, query: Query) -> None:
@@ -246,10 +246,10 @@ class Parameters:
                 _refuse(plain[0], _said("NumPy", operation=name_of(entry)), entry, " " + _SAID["NumPy: advice"])
 
 
-def _is_keras(entry: Entry) -> bool:
-    """Whether code of Keras's ran it, which looks at no values: it can be traced."""
+def _is_traceable(entry: Entry) -> bool:
+    """Whether code of Keras's or JAX's ran it, which looks at no values: it can be traced."""
     files = [code.co_filename for code, _ in entry.calls[-1:]]
-    return any(serves(file) and f"{os.sep}keras{os.sep}" in file for file in files)
+    return any(is_jaxs(file) or serves(file) and f"{os.sep}keras{os.sep}" in file for file in files)
 
 
 def _leaves(value: Nest, what: str, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Leaf]]:

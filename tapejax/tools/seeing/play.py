@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import functools
 import html
+import itertools
 import json
 import linecache
 import os
@@ -51,6 +52,7 @@ NUMBERS, BLOCKS = 8, 12
 DEPTH = 2
 
 Json: TypeAlias = dict[str, Any]  # an object that the page reads
+Part: TypeAlias = tuple[int, Value, Array, Json | None]  # of a cotangent: its slot, its array, what is added, and why
 
 
 class Play:
@@ -130,6 +132,7 @@ class _Page:
         outside = [node for layer in self.layers for node in layer if node.kind in ("source", "constant")]
         self.nodes = [*outside, *self.operations]
         self.number = {id(node): i for i, node in enumerate(self.nodes)}
+        self.node_at = {position: i for i, node in enumerate(self.nodes) for position in node.positions}
         self.since = {id(node): i for i, node in enumerate(self.operations, 1)}  # the frame that computes its values
         self.inner = self._fold()
         self.code, self.rows = _code([entry.line for node in self.operations for entry in self._entries(node)])
@@ -217,9 +220,6 @@ class _Page:
             rules.append({"rule": "its own direction", "value": None, "shapes": ""})
         return rules
 
-    def tangent(self, x: Array) -> int | None:
-        return self.value(self.tangents.get(id(x)))
-
     def said(self, node: Node) -> str:
         """An operation as an equation, a group by its label."""
         if len(node.positions) > 1:
@@ -230,49 +230,44 @@ class _Page:
 
     def backward(self) -> list[Json]:
         """What the seeds and each node add to which cotangents, and what the sources have in the end."""
-        walk, program = self.walk, self.walk.program
-        ct: dict[int, Array] = {}
-        shown: dict[int, Array] = {}  # the cotangents by slot, as far as frames have told them
-        frames: list[Json] = [{"kind": "seed", "sums": {}}]
-
-        def note(slot: int, x: Value, part: Array, why: Json | None = None) -> None:
-            row = frames[-1]["sums"].setdefault(slot, [x, shown.get(slot), [], None])
-            row[2].append((part, why))
-            sweep.add(shown, slot, part)
-            row[3] = shown[slot]
-
-        for slot, x, seed in zip(program.targets, walk.query.targets, walk.seeds, strict=True):
-            if slot is not None:
-                note(slot, x, seed)
-        node_at = {position: node for node in self.operations for position in node.positions}
-        for position, entry, step, back in walk.sweep(ct):
-            node = node_at[position]
-            self.came[position] = {j: ct[step.outs[j]] for j in step.active_outs if step.outs[j] in ct}
-            if frames[-1].get("node") != self.number[id(node)]:
-                about = {"node": self.number[id(node)], "said": self.said(node), "ins": [], "sums": {}}
-                frames.append({"kind": "backward", **about})
-            for slot, x in [(step.outs[j], entry.outputs[j]) for j in step.active_outs]:
-                if slot in ct and id(x) not in self.inner:
-                    frames[-1]["ins"].append([self.array(x), self.value(ct[slot])])
-            for i, part in zip(step.active_ins, back, strict=True):
-                if part is not None:
-                    why = self.why(position, step, i, part) if len(node.positions) == 1 else None
-                    note(step.ins[i], entry.inputs[i], part, why)
-        for frame in frames:
-            told_whole = "node" not in frame or len(self.nodes[frame["node"]].positions) == 1
-            rows = [row for row in frame["sums"].values() if id(row[0]) not in self.inner]
-            frame["sums"] = [self.sum(row, told_whole) for row in rows]
+        walk, ct = self.walk, dict[int, Array]()
+        told: dict[int, Array] = {}  # the cotangents by slot, as far as frames have told them
+        seeds = zip(walk.program.targets, walk.query.targets, walk.seeds, strict=True)
+        first = [(slot, x, seed, None) for slot, x, seed in seeds if slot is not None]
+        frames: list[Json] = [{"kind": "seed", "sums": self.sums(first, told)}]
+        for number, steps in itertools.groupby(walk.sweep(ct), lambda step: self.node_at[step[0]]):
+            node, ins, parts = self.nodes[number], list[list[int | None]](), list[Part]()
+            whole = len(node.positions) == 1
+            for position, entry, step, back in steps:
+                self.came[position] = {j: ct[step.outs[j]] for j in step.active_outs if step.outs[j] in ct}
+                came = [(entry.outputs[j], x) for j, x in self.came[position].items()]
+                ins += [[self.array(x), self.value(cotangent)] for x, cotangent in came if id(x) not in self.inner]
+                for i, part in zip(step.active_ins, back, strict=True):
+                    if part is not None:
+                        why = self.why(position, step, i, part) if whole else None
+                        parts.append((step.ins[i], entry.inputs[i], part, why))
+            about = {"kind": "backward", "node": number, "said": self.said(node)}
+            frames.append({**about, "ins": ins, "sums": self.sums(parts, told, whole)})
         self.gradients = walk.gathered(ct)
         leaves = zip(walk.structure.leaves, self.gradients, strict=True)
         gradients = [{"name": walk.names.of(leaf.array), "value": self.value(x)} for leaf, x in leaves]
         return [*frames, {"kind": "end", "gradients": gradients}]
 
-    def sum(self, row: Sequence[Any], whole: bool) -> Json:
-        """What was added to the cotangent of an array; unless it is told `whole`, the parts are only counted."""
-        x, before, parts, after = row
-        facts = {"array": self.array(x), "before": self.value(before), "after": self.value(after)}
-        shown = [(self.value(part), why) for part, why in parts] if whole else []
-        return {**facts, "parts": [value for value, _ in shown], "whys": [why for _, why in shown], "count": len(parts)}
+    def sums(self, parts: Sequence[Part], told: dict[int, Array], whole: bool = True) -> list[Json]:
+        """What is added to which cotangents, which are brought up to date; unless it is told `whole`, the parts are counted."""
+        by_slot: dict[int, list[Part]] = {}
+        for one in parts:
+            by_slot.setdefault(one[0], []).append(one)
+        rows = []
+        for slot, added in by_slot.items():
+            x, before, shown = added[0][1], told.get(slot), added if whole else []
+            for _, _, part, _ in added:
+                sweep.add(told, slot, part)
+            if id(x) not in self.inner:
+                facts = {"array": self.array(x), "before": self.value(before), "after": self.value(told[slot])}
+                values, whys = [self.value(part) for _, _, part, _ in shown], [why for *_, why in shown]
+                rows.append({**facts, "parts": values, "whys": whys, "count": len(added)})
+        return rows
 
     def why(self, position: int, step: Step, i: int, part: Array) -> Json:
         """How a cotangent becomes what is added at an input."""
@@ -291,8 +286,7 @@ class _Page:
     def split(self) -> list[Json] | None:
         """JAX's programs beside the tape; the rows of an equation have the node of the operation that it belongs to."""
         programs = listed(self.walk)
-        node_at = {position: self.number[id(node)] for node in self.operations for position in node.positions}
-        places = [node_at[position] for position in self.walk.positions()]
+        places = [self.node_at[position] for position in self.walk.positions()]
         for program in programs or ():
             program["rows"] = [[text, whole, None if at is None else places[at]] for text, whole, at in program["rows"]]
         return programs
@@ -301,7 +295,7 @@ class _Page:
         """The tangents of the arrays, and the derivative of the target once more, from the gradient."""
         walk = self.walk
         arrays = {self._found[id(x)]: x for x in self.seen if id(x) in self.tangents}
-        page: Json = {"tangents": [[i, self.tangent(x)] for i, x in arrays.items()], "product": None}
+        page: Json = {"tangents": [[i, self.value(self.tangents[id(x)])] for i, x in arrays.items()], "product": None}
         page["targets"] = [self.array(x) for x in walk.query.targets if id(x) in self.tangents]
         seeds = [seed for seed in walk.seeds if seed is not None]
         if len(seeds) == 1 and seeds[0].size == 1 and not isinstance(seeds[0], Tracer) and (seeds[0] == 1).all():

@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Positions, Value
 from ...places import NAMED, Place, is_jaxs, line_of, serves
 from ...tape.operation import Op
@@ -77,10 +76,7 @@ def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
 
 def depth_of(lines: Sequence[Line]) -> int:
     """The depth of the innermost call that all of them were run in."""
-    depth, shortest = 0, min((len(line.calls) for line in lines), default=0)
-    while depth + 1 < shortest and len({line.calls[depth + 1].call for line in lines}) == 1:
-        depth += 1
-    return depth
+    return max(len(os.path.commonprefix([[each.call for each in line.calls] for line in lines])) - 1, 0)
 
 
 def _shared(before: Sequence[Place], after: Sequence[Place], again: bool) -> int:
@@ -259,12 +255,12 @@ class Writer:
         self.folds = not flat
         self._entries = list(entries)
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
-        self._made = {id(x): i for i, entry in enumerate(entries) for x in entry.outputs}
+        self.made = {id(x): i for i, entry in enumerate(entries) for x in entry.outputs}  # by which of them
         self._opened: dict[int, tuple[Recording, dict[int, int]] | None] = {}
 
     def lines(self, program: Program, values: Sequence[Value], made: Mapping[int, int] | None = None) -> list[Line]:
         """The steps of a program, as they were recorded. `made`: by the id of a result the position of its entry."""
-        made = self._made if made is None else made
+        made = self.made if made is None else made
         known: dict[int, Value] = dict(enumerate(values))
         found = []
         for step in program.steps:
@@ -288,7 +284,7 @@ class Writer:
             self._entries += entries
             self._calls += [line.calls + calls for calls in calls_of(entries)]
             made = {id(x): start + i for i, entry in enumerate(entries) for x in entry.outputs}
-            self._made = made | self._made
+            self.made = made | self.made
             self._opened[position] = None if inside is None else (inside, made)
         if (opened := self._opened[position]) is None:
             return [line]
@@ -331,6 +327,9 @@ class Writer:
             if here is not None and user:
                 stored = bytecode(here.code).stores.get(here.instruction) if last and len(wanted) == 1 else None
                 used = self.operands.get(here.call, {}) if len(wanted) > 1 else {}
+                parts = bytecode(here.code).parts.get(here.instruction, ()) if last and not call else ()
+                if len(parts) == len(part[0].outputs):
+                    used = used | dict(zip(map(id, part[0].outputs), parts, strict=True))
                 for x in wanted:
                     if name := stored or used.get(id(x)):
                         self.names.wishes.setdefault(scope.key(x), name)
@@ -352,13 +351,7 @@ class Writer:
 
     def _filled(self, x: Value) -> str | None:
         """The code of an array that has no name, such as ``jnp.zeros((2, 3), jnp.float32)``."""
-        if (
-            not self.folds
-            or id(x) in self.called
-            or not isinstance(x, jax.Array)
-            or not x.ndim
-            or isinstance(x, Tracer)
-        ):
+        if not self.folds or id(x) in self.called or not isinstance(x, jax.Array) or not x.ndim:
             return None
         text = array_text(x)
         return text if text is not None and _FILLED.match(text) else None
@@ -379,12 +372,13 @@ class Writer:
         text = self.code.operation(line.op, line.inputs, args, line.active_ins)
         return [Statement([*outs], layout.parsed(text), pattern=pattern_of(text))]
 
-    def _as_one(self, name: str, lines: Sequence[Line], wanted: Sequence[Value]) -> Line:
+    def _as_one(self, name: str, lines: Sequence[Line], wanted: Sequence[Value], scope: Scope) -> Line:
         """A call of a function of JAX's as one operation."""
         made = {id(x) for line in lines for x in line.outputs}
         active = {id(line.inputs[i]) for line in lines for i in line.active_ins}
         inputs = {id(x): x for line in lines for x in line.inputs if isinstance(x, jax.Array) and id(x) not in made}
-        alike = (key for key, x in inputs.items() if key not in active and _UNIFORM.match(self._filled(x) or ""))
+        fixed = {key: x for key, x in inputs.items() if key not in active and not scope.varying_around(x)}
+        alike = (key for key, x in fixed.items() if _UNIFORM.match(self._filled(x) or ""))
         filled = {key: np.asarray(inputs[key]) for key in alike}
         inputs = {key: x for key, x in inputs.items() if key not in filled}
 
@@ -409,7 +403,7 @@ class Writer:
     def _call(self, lines: Sequence[Line], depth: int, scope: Scope, wanted: Sequence[Value]) -> list[Statement]:
         code = lines[-1].calls[depth].code
         if is_named(code):
-            return self._operation(self._as_one(code.co_name, lines, wanted), scope)
+            return self._operation(self._as_one(code.co_name, lines, wanted, scope), scope)
         user = not serves(code.co_filename)
         inner = Scope(scope)
         results = [ast.Name(inner.key(x), ast.Load()) for x in wanted]
@@ -504,7 +498,7 @@ class Writer:
 
     def _is_made_in(self, x: Value, line: Line, depth: int) -> bool:
         """Whether an operation of the call made a value, which is no argument of the call then."""
-        position = self._made.get(id(x))
+        position = self.made.get(id(x))
         calls = () if position is None else self._calls[position]
         return len(calls) > depth and calls[depth].call == line.calls[depth].call
 

@@ -199,11 +199,16 @@ class Recorded:
 
     def tree(self) -> list[recorded.Path]:
         """The path of each source in the tree that is the first parameter; empty where there is none."""
-        if isinstance(self.sources, Mapping):
+        if is_tree(self.sources):
             places = (layout.place_of(layout.parsed(path)) for path in _paths(self.sources, "sources"))
             return [(self.parameter, *(place[1] if place else ())) for place in places]
         found = tree_paths(self.sources)
         return [()] * len(self.starts.leaves) if found is None else [(self.parameter, *path) for path in found]
+
+
+def is_tree(sources: Nest) -> bool:
+    """Whether a structure is one of arrays by names, or has others in it."""
+    return isinstance(sources, Mapping) or isinstance(sources, (list, tuple)) and any(map(nest.is_nested, sources))
 
 
 def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:
@@ -275,7 +280,7 @@ class Module:
         self.scope.taken |= {each.name for each in parts.arguments}
         writer.read(parts.entries, self.flat)
         lines = writer.lines(program, values)
-        writer.called = {id(each.array): each.name for each in parts.arguments if not each.path} | parts.names
+        writer.called = parts.names | {id(each.array): each.name for each in parts.arguments if not each.path}
         varying = {id(values[slot]) for slot in program.sources if slot is not None}
         varying |= {id(line.outputs[j]) for line in lines for j in line.active_outs}
         scope = recorded.Scope()

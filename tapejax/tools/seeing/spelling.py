@@ -142,11 +142,7 @@ def _find_spelling(name, closed, form, avals, holes, same, eqn, static) -> tuple
     # what is written as a number stays a number while the spelling is tried
     free = [i for i in range(len(holes)) if same[i] == i and holes[i].startswith("{")]
     specs = [avals[i] for i in free]
-    tried = set()
-    for template in _candidates(name, closed, avals, holes, eqn, form, static):
-        if template in tried:
-            continue
-        tried.add(template)
+    for template in dict.fromkeys(_candidates(name, closed, avals, holes, eqn, form, static)):
         with contextlib.suppress(Exception):  # it does not fit: the next one
             code = compile(fill(template, [f"a{same[i]}" for i in range(len(holes))]), "<spelling>", "eval")
 
@@ -386,11 +382,8 @@ def _lax_calls(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
         function = getattr(jax.lax.linalg if "." in found else jax.lax, found.split(".")[-1], None)
         if callable(function):
             accepted = inspect.signature(function).parameters
-            known = [f"{k}={v}" for k, v in parameters.items() if k in accepted and v]
-            some = [text for text in known if not text.endswith("=None")]
-            for lists in (flat, f"[{flat}]"):
-                yield f"jax.lax.{found}({', '.join([lists, *some])})"
-                yield f"jax.lax.{found}({', '.join([lists, *known])})"
+            known = [f"{k}={v}" for k, v in parameters.items() if k in accepted and v not in ("", "None")]
+            yield from (f"jax.lax.{found}({', '.join([lists, *known])})" for lists in (flat, f"[{flat}]"))
     if is_public(eqn.primitive) and all(parameters.values()):
         items = [*holes, *(f"{k}={v}" for k, v in parameters.items())]
         yield f"jax.extend.core.primitives.{name}_p.bind({', '.join(items)})"

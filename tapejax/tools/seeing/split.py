@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from string import ascii_lowercase
 from typing import Any, NamedTuple
 
@@ -19,10 +20,8 @@ from ...jaxprs.fence import Literal
 from ...jaxprs.types import Equation, JaxProgram, Values
 from ...tf.values.shown import number_text
 from .listing import Names
-from .steps import Backward
+from .steps import SCOPE, Backward, replay
 
-# The scope of an operation, by its place in the program.
-SCOPE = "tape_step_{}"
 # The characters of a primitive's parameters that are shown, and that a pointer over them shows; for more there is a sign.
 PARAMETERS, WHOLE = 24, 300
 # More operations than this are not traced.
@@ -54,14 +53,11 @@ def programs(walk: Backward) -> Programs | None:
     if not targets or not set(slots).isdisjoint(made) or len(program.steps) > OPERATIONS:
         return None
 
+    whole = replace(program, sources=tuple(slots), targets=(*targets, *made))
+
     def run(*sources: Any) -> tuple[list[Any], list[Any]]:
-        env = dict(enumerate(walk.values)) | dict(zip(slots, sources, strict=True))
-        for i, step in enumerate(program.steps):
-            ins = [env[slot] if k in step.active_ins else walk.values[slot] for k, slot in enumerate(step.ins)]
-            with jax.named_scope(SCOPE.format(i)):
-                outputs = jax.tree.leaves(step.op.fn(*ins))
-            env |= {step.outs[j]: outputs[j] for j in step.active_outs}
-        return [env[slot] for slot in targets], [env[slot] for slot in made]
+        outputs = replay(whole, walk.values, sources)
+        return outputs[: len(targets)], outputs[len(targets) :]
 
     sources = [arrays[slot] for slot in slots]
     try:

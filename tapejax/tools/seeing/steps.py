@@ -18,7 +18,7 @@ import numpy as np
 
 from ...execution.host.numpy_errors import with_errors
 from ...jaxprs.fence import Tracer
-from ...jaxprs.types import Value
+from ...jaxprs.types import Value, Values
 from ...places import Line
 from ...tape import active, dispatch, operation, structures
 from ...tape import sweep as derivatives
@@ -26,7 +26,7 @@ from ...tape.gradient_tape import GradientTape
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, type_of
-from ...tape.slicing import Step
+from ...tape.slicing import Program, Step
 from ...tape.structures import conjugate, sources_of, targets_of
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, table_html, value_text
@@ -190,26 +190,22 @@ class Backward:
             head += f", from ∂{self.of}/∂{self.of} = {value_text(seeds[0][1])}"
         return head
 
-    def _parts(self) -> tuple[list[BackwardStep], int, list[BackwardStep]]:
+    def _parts(self) -> tuple[list[BackwardStep], str, list[BackwardStep]]:
         """The steps that are shown first, how many are left out then, and those that are shown last."""
-        count = len(self)
-        shown = listing.FIRST if count > listing.ROWS else count
         walk = iter(self)
-        first = list(itertools.islice(walk, shown))
+        first = list(itertools.islice(walk, listing.FIRST if len(self) > listing.ROWS else None))
         last = deque(walk, listing.LAST)
-        return first, count - len(first) - len(last), list(last)
+        left_out = len(self) - len(first) - len(last)
+        return first, f"{left_out} more: iterate over the steps for them" if last else "", list(last)
 
     def __str__(self) -> str:
-        first, left_out, last = self._parts()
-        more = [f"   …  {left_out} more: iterate over the steps for them"] if left_out else []
-        return "\n".join([self._heading(), *map(str, first), *more, *map(str, last)])
+        first, more, last = self._parts()
+        return "\n".join([self._heading(), *map(str, first), *([f"   …  {more}"] if more else []), *map(str, last)])
 
     def _repr_html_(self) -> str:
-        first, left_out, last = self._parts()
+        first, more, last = self._parts()
         body = f"<div>{bold(self._heading())}</div>{_html_rows(first, head=True)}"
-        if left_out:
-            body += f"<div>{faint(f'… {left_out} more: iterate over the steps for them')}</div>{_html_rows(last)}"
-        return page(body)
+        return page(body + (f"<div>{faint(f'… {more}')}</div>{_html_rows(last)}" if more else ""))
 
 
 def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
@@ -239,6 +235,24 @@ def wide(x: Any) -> np.ndarray:
 def _of_no_symmetry(x: Array) -> Array:
     """A cotangent like `x` that nothing but a derivative of zero takes to zero."""
     return jnp.cos(1.0 + jnp.arange(x.size)).reshape(x.shape).astype(x.dtype)
+
+
+# ---- forward once more -----------------------------------------------------------------------------------------------
+
+# The name scope of an operation, by its place in the program: by it an equation of JAX's is known to belong to it.
+SCOPE = "tape_step_{}"
+
+
+def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:
+    """Runs the program forward, from other values of its sources; other inputs have their recorded values."""
+    env: dict[int, Value] = dict(enumerate(values))
+    env.update({slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None})
+    for number, step in enumerate(program.steps):
+        ins = [env[slot] if i in step.active_ins else values[slot] for i, slot in enumerate(step.ins)]
+        with jax.named_scope(SCOPE.format(number)):
+            outputs = jax.tree.leaves(step.op.fn(*ins))
+        env.update({step.outs[j]: outputs[j] for j in step.active_outs})
+    return [None if slot is None else env[slot] for slot in program.targets]
 
 
 # ---- numbers that are none ------------------------------------------------------------------------------------------

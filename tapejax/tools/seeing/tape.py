@@ -13,13 +13,12 @@ from typing import Any
 import jax
 
 from ...jaxprs.dependence import has_tangent
-from ...jaxprs.types import JaxProgram, Value, Values
+from ...jaxprs.types import JaxProgram
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
 from ...tape.query import Query, in_recorded_types
 from ...tape.recording import Entry, Recording
-from ...tape.slicing import Program
 from ...tape.structures import sources_of, targets_of
 from ...tf.values.types import Nest
 
@@ -131,7 +130,7 @@ class Seen(GradientTape):
         # what has no gradient cannot be watched, and is a source all the same
         leaf_sources = [x if has_tangent(x.array) else x._replace(watched=True) for x in leaf_sources]
         sought = [leaf.array for leaf in ends.leaves], leaf_sources
-        from . import listing, parameters, source
+        from . import listing, parameters, source, steps
 
         named = listing.Names(recording, spaces)
         rest = parameters.Parameters(recording, arguments, starts.leaves, named)
@@ -155,25 +154,14 @@ class Seen(GradientTape):
             for i, (x, leaf) in enumerate(zip(arrays_in, starts.leaves, strict=True)):
                 parameters.require_type(f"sources[{i}]" if len(arrays_in) > 1 else "sources", x, leaf.array)
             arrays_in += more
-            out = replay(program, values, [arrays_in[i] for i in owner])
+            out = steps.replay(program, values, [arrays_in[i] for i in owner])
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
         arrays = [*values, *(leaf.array for leaf in starts.leaves)]
         names, unnamed = named.only(arrays) | called, named.unnamed(arrays)
-        kind = "params" if tree is not None or isinstance(sources, Mapping) else "sources"
+        first = parameter or ("params" if tree is not None or source.is_tree(sources) else "sources")
         parts = source.Recorded(
-            rest.all,
-            program,
-            values,
-            recording.entries,
-            owner,
-            sources,
-            starts,
-            target,
-            ends,
-            names,
-            unnamed,
-            parameter or kind,
+            rest.all, program, values, recording.entries, owner, sources, starts, target, ends, names, unnamed, first
         )
         return source.TapeFunction(
             function, functools.partial(source.printed, parts, flat), rest.signature, tree, parts
@@ -460,17 +448,6 @@ def _seen(tape: GradientTape) -> Recording | None:
 
 def _entries(tape: GradientTape) -> list[Entry]:
     return [] if (seen := _seen(tape)) is None else list(seen.entries)
-
-
-def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:
-    """Runs the program forward, from other values of its sources; other inputs have their recorded values."""
-    env: dict[int, Value] = dict(enumerate(values))
-    env.update({slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None})
-    for step in program.steps:
-        ins = [env[slot] if i in step.active_ins else values[slot] for i, slot in enumerate(step.ins)]
-        outputs = jax.tree.leaves(step.op.fn(*ins))
-        env.update({step.outs[j]: outputs[j] for j in step.active_outs})
-    return [None if slot is None else env[slot] for slot in program.targets]
 
 
 def _extend(kind: type, methods: type) -> None:

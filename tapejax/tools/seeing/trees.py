@@ -15,28 +15,25 @@ Leaves: TypeAlias = Mapping[Key, Set[Path]]  # the paths of all leaves, by the k
 
 def map_leaves(function: Function, names: Names, leaves: Leaves) -> None:
     """Replaces dicts in the result whose leaves are computed alike from those of trees, and lists of all leaves in sums."""
-    _Mapping(function, names, leaves).run()
+    mapping = _Mapping(function, names, leaves)
+    function.result = mapping.visit(function.result)
+    for s in function.statements:
+        s.expression = mapping.visit(s.expression)
+    while True:
+        used = [*sum((s.keys() for s in function.statements), keys_of(function.result))]
+        for key in used:  # a leaf is written as a part of its tree
+            used += keys_of(names.meanings[key]) if key in names.meanings else ()
+        kept = [s for s in function.statements if s.effects or any(out in used for out in s.outs)]
+        if len(kept) == len(function.statements):
+            return
+        function.statements = kept
 
 
 class _Mapping(ast.NodeTransformer):
     def __init__(self, function: Function, names: Names, leaves: Leaves):
-        self.function, self.names, self.leaves = function, names, leaves
+        self.names, self.leaves = names, leaves
         self.made = {s.outs[0]: s.expression for s in function.statements if len(s.outs) == 1 and not s.effects}
         self.uses = sum((s.keys() for s in function.statements), keys_of(function.result))
-
-    def run(self) -> None:
-        function = self.function
-        function.result = self.visit(function.result)
-        for s in function.statements:
-            s.expression = self.visit(s.expression)
-        while True:
-            used = [*sum((s.keys() for s in function.statements), keys_of(function.result))]
-            for key in used:  # a leaf is written as a part of its tree
-                used += keys_of(self.names.meanings[key]) if key in self.names.meanings else ()
-            kept = [s for s in function.statements if s.effects or any(out in used for out in s.outs)]
-            if len(kept) == len(function.statements):
-                return
-            function.statements = kept
 
     def _place(self, key: Key) -> tuple[Key, Path] | None:
         """The tree that has `key`, and its path there."""

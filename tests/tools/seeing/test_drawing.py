@@ -164,7 +164,6 @@ def test_rounds_of_a_loop_are_folded_whole():
     assert len({(node.label, node.note) for node in folded}) <= 3  # whole rounds look all the same
     assert len(folded) <= drawing.GROUPS + 2
     assert sum(node.note.startswith("10 operations") for node in folded) == 20  # two rounds of five in each
-    assert drawing._loop("aabcabcabcabc") == (1, 3) and drawing._loop("abcdefgh") == (0, 1)
 
 
 def test_wide_pictures_run_down_the_page():

@@ -360,6 +360,17 @@ def test_numpy_without_source_text():
     assert report.kinds == ("python",) and report.reasons[0].line.number == 3
 
 
+def test_stopped_without_source_text():
+    space = {"tf": tf}
+    code = (
+        "x = tf.Variable(3.0)\nwith tf.GradientTape() as tape:\n    with tape.stop_recording():\n        h = x * x\n"
+        "    y = tf.sin(h)\n    del h\n"
+    )
+    exec(compile(code + "found = tape.explain(y, x)", "<nowhere>", "exec"), space)
+    (report,) = space["found"]
+    assert report.kinds == ("stopped",) and report.reasons[0].line.number == 3
+
+
 def test_state():
     x0, x1 = tf.Variable(3.0), tf.Variable(0.0)
     with tf.GradientTape() as tape:

@@ -6,7 +6,7 @@ import pytest
 from taping import X, Y, program_of
 
 import tapejax as tf
-from tapejax.tools.seeing.tape import replay
+from tapejax.tools.seeing.steps import replay
 
 
 def test_it_is_replayed_from_other_values():

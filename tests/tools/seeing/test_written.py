@@ -604,6 +604,138 @@ def f(sources, x):  # for x: float32[3,1]
     return loss
 """
 
+# ---- Helmholtz' equation in two coordinates, of a list of layers ----
+
+
+def record_helmholtz(flat=False):
+    params = [tuple(map(jnp.asarray, (normal(m, n), normal(n)))) for m, n in ((2, 8), (8, 1))]
+    x, y = jnp.asarray(normal(6)), jnp.asarray(normal(6, seed=1))
+
+    def net(params, x, y):
+        h = jnp.stack([x, y], axis=1)
+        for w, b in params[:-1]:
+            h = jnp.tanh(h @ w + b)
+        w, b = params[-1]
+        return (h @ w + b)[:, 0]
+
+    with tf.GradientTape() as tape:
+        tape.watch(params)
+        with tf.GradientTape(persistent=True) as second:
+            second.watch([x, y])
+            with tf.GradientTape() as first:
+                first.watch([x, y])
+                u = net(params, x, y)
+            u_x, u_y = first.gradient(u, [x, y])
+        u_xx = second.gradient(u_x, x)
+        u_yy = second.gradient(u_y, y)
+        loss = jnp.mean((u_xx + u_yy + 4.0 * u - jnp.sin(x) * jnp.sin(y)) ** 2)
+    return tape.as_function(loss, params, {"x": x, "y": y}, flat), params, {"x": x, "y": y}
+
+
+def write_helmholtz():
+    def net(params, x, y):
+        h = jnp.stack([x, y], axis=1)
+        h = jnp.tanh(h @ params[0][0] + params[0][1])
+        return (h @ params[1][0] + params[1][1])[:, 0]
+
+    def f(params, x, y):
+        u = net(params, x, y)
+
+        def u_x(x):
+            return jax.grad(lambda x: jnp.sum(net(params, x, y)))(x)
+
+        u_xx = jax.grad(lambda x: jnp.sum(u_x(x)))(x)
+
+        def u_y(y):
+            return jax.grad(lambda y: jnp.sum(net(params, x, y)))(y)
+
+        u_yy = jax.grad(lambda y: jnp.sum(u_y(y)))(y)
+        return jnp.mean((u_xx + u_yy + 4.0 * u - jnp.sin(x) * jnp.sin(y)) ** 2)
+
+    return f
+
+
+HELMHOLTZ = """\
+def net(params, x, y):
+    h = jnp.stack([x, y], axis=1)
+    h = jnp.tanh(h @ params[0][0] + params[0][1])
+    return (h @ params[1][0] + params[1][1])[:, 0]
+
+
+def f(params, x, y):  # for x: float32[6], y: float32[6]
+    u = net(params, x, y)
+
+    def u_x(x):
+        t0, _ = jax.grad(lambda x, y: jnp.sum(net(params, x, y)), argnums=(0, 1))(x, y)
+        return t0
+
+    u_xx = jax.grad(lambda x: jnp.sum(u_x(x)))(x)
+
+    def u_y(y):
+        _, t0 = jax.grad(lambda x, y: jnp.sum(net(params, x, y)), argnums=(0, 1))(x, y)
+        return t0
+
+    u_yy = jax.grad(lambda y: jnp.sum(u_y(y)))(y)
+    loss = jnp.mean((u_xx + u_yy + 4.0 * u - jnp.sin(x) * jnp.sin(y)) ** 2)
+    return loss
+"""
+
+# ---- the slopes of a classifier's cross entropy, in which parts have no derivative ----
+
+
+def record_saliency(flat=False):
+    w1, w2 = jnp.asarray(normal(5, 6)), jnp.asarray(normal(6, 3))
+    x, labels = jnp.asarray(normal(4, 5)), jnp.array([0, 1, 2, 1])
+
+    def classify(x):
+        h = jax.nn.gelu(x @ w1)
+        return jax.nn.softmax(h @ w2)
+
+    def cross_entropy(p, labels):
+        return -jnp.mean(jnp.log(jnp.take_along_axis(p, labels[:, None], axis=1)))
+
+    with tf.GradientTape() as around:
+        around.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = cross_entropy(classify(x), labels)
+        slopes = tape.gradient(loss, x)
+        saliency = jnp.max(jnp.abs(slopes), axis=1)
+    arguments = {"labels": labels, "w1": w1, "w2": w2}
+    return around.as_function(saliency, x, arguments, flat), x, arguments
+
+
+def write_saliency():
+    def classify(x, w1, w2):
+        h = jax.nn.gelu(x @ w1)
+        return jax.nn.softmax(h @ w2)
+
+    def cross_entropy(p, labels):
+        return -jnp.mean(jnp.log(jnp.take_along_axis(p, labels[:, None], axis=1)))
+
+    def f(x, labels, w1, w2):
+        slopes = jax.grad(lambda x: cross_entropy(classify(x, w1, w2), labels))(x)
+        return jnp.max(jnp.abs(slopes), axis=1)
+
+    return f
+
+
+SALIENCY = """\
+def classify(x, w1, w2):
+    h = jax.nn.gelu(x @ w1)
+    return jax.nn.softmax(h @ w2)
+
+
+def cross_entropy(p, labels):
+    return -jnp.mean(jnp.log(jnp.take_along_axis(p, labels[:, None])))
+
+
+def f(x, labels, w1, w2):  # for labels: int32[4], w1: float32[5,6], w2: float32[6,3]
+    slopes = jax.grad(lambda x: cross_entropy(classify(x, w1, w2), labels))(x)
+    saliency = jnp.max(jnp.abs(slopes), axis=1)
+    return saliency
+"""
+
 PROGRAMS = {
     "a physics-informed network": (record_pinn, write_pinn, PINN),
     "Burgers' equation": (record_burgers, write_burgers, BURGERS),
@@ -615,12 +747,14 @@ PROGRAMS = {
     "integrated gradients": (record_attributions, write_attributions, ATTRIBUTIONS),
     "a step in a function": (record_compiled, write_compiled, COMPILED),
     "a gradient of the user's": (record_own_gradient, write_own_gradient, OWN_GRADIENT),
+    "Helmholtz' equation": (record_helmholtz, write_helmholtz, HELMHOLTZ),
+    "parts without a derivative": (record_saliency, write_saliency, SALIENCY),
     "a network and its update": (record_update, write_update, UPDATE),
 }
 
 
 def array(x):
-    return jnp.asarray(x.numpy())
+    return jnp.asarray(x.numpy() if is_variable(x) else x)
 
 
 def total(f):
@@ -685,6 +819,44 @@ def test_a_batch_jacobian_is_of_each_example_where_that_is_what_it_is(name):
     np.testing.assert_allclose(pasted(function)(array(w), array(x)), slopes.numpy(), rtol=1e-5, atol=1e-6)
     other = array(x) * 2.0 - 1.0
     np.testing.assert_allclose(pasted(function)(array(w), other), function(w, other), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("act", [jax.nn.softmax, jax.nn.logsumexp])
+def test_what_a_derivative_does_not_go_through_is_computed_anew(act, rows):
+    """The largest logit, which is subtracted: that of the recorded ones would overflow at others."""
+    w, x = tf.Variable(normal(4, 3), name="w"), tf.constant(normal(rows, 4))
+
+    def model(x):
+        return act(x @ w)
+
+    with tf.GradientTape() as around:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            p = tf.reduce_sum(model(x) ** 2)
+        slopes = tape.gradient(p, x)
+    function = around.as_function(slopes, w, {"x": x})
+    assert f"jax.nn.{act.__name__}(x @ w)" in function.code and "lambda x: jnp.sum(model(x, w) ** 2)" in function.code
+    large = array(x) * 300.0
+    wanted = jax.grad(lambda x: jnp.sum(act(x @ array(w)) ** 2))(large)
+    for found in (pasted(function)(array(w), large), function(array(w), large)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_what_a_tape_was_stopped_at_stays_outside_of_its_derivative():
+    w, x = tf.Variable(normal(4, 3), name="w"), tf.constant(normal(2, 4))
+    with tf.GradientTape() as around:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            h = tf.tanh(x @ w)
+            with tape.stop_recording():
+                scale = tf.reduce_sum(h**2)
+            y = tf.reduce_sum(h * scale)
+        slopes = tape.gradient(y, x)
+    function = around.as_function(slopes, w, {"x": x})
+    np.testing.assert_allclose(pasted(function)(array(w), array(x)), slopes.numpy(), rtol=1e-5)
+    other = array(x) * 2.0 - 1.0
+    np.testing.assert_allclose(pasted(function)(array(w), other), function(array(w), other), rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
