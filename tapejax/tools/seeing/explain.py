@@ -295,13 +295,13 @@ def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     reasons = [] if has_tangent(target) else [graph.integer_target(target)]
     unwatched = graph.unwatched(target)
     if unwatched is None:
-        unwatched = text.another()
-        if unwatched and graph.first_use(*graph.arrays) is None:  # nothing is broken: another value is meant
-            return unwatched
-        replaced = None if unwatched else text.replaced()
-        if not unwatched and replaced is None and (new := text.new(target)) is not None:
+        another = text.another()
+        if another and graph.first_use(*graph.arrays) is None:  # nothing is broken: another value is meant
+            return another
+        unwatched = another or text.replaced()
+        if not unwatched and (new := text.new(target)) is not None:
             return [new]
-        unwatched = unwatched or [replaced or graph.never_watched()]
+        unwatched = unwatched or [graph.never_watched()]
     reasons += unwatched
     return reasons + _broken(target, graph, text) or [graph.unrelated(target)]
 
@@ -314,8 +314,8 @@ def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     if (mark := graph.state(target)) is not None:
         into, *values = given_at(mark)
         return [graph.state_reason(mark), *graph.breaks(values), *graph.breaks([target], [into])]
-    if (reset := graph.before_reset(target)) is not None:
-        return [reset]
+    if reset := graph.before_reset(target):
+        return reset
     reasons, followed = text.breaks(target)
     if reasons is not None:
         return reasons

@@ -56,8 +56,8 @@ class Assignment(NamedTuple):
         """Whether its text has one of these `_SIGNS`."""
         return any(_SIGNS[sign].search(self.line.text) for sign in signs)
 
-    def holds(self, line: Line) -> bool:
-        return line.file == self.line.file and self.line.number <= line.number <= self.end
+    def holds(self, line: Line | None) -> bool:
+        return line is not None and line.file == self.line.file and self.line.number <= line.number <= self.end
 
 
 class Text:

@@ -241,13 +241,11 @@ class Graph:
         holder = "a Variable" if into is None else self.names.of(into)
         return reason("state", At("assign", line), holder=holder)
 
-    def before_reset(self, target: Array) -> Reason | None:
+    def before_reset(self, target: Array) -> list[Reason]:
         if self._forgotten(target):
-            return reason("reset: target", At("reset", self.last_line("reset")), target=self.names.of(target))
-        for x, position in self.leaves(target):
-            if self._forgotten(x):
-                return reason("reset: part", at(self.entries[position]), part=self.names.of(x))
-        return None
+            return [reason("reset: target", At("reset", self.last_line("reset")), target=self.names.of(target))]
+        parts = [(x, self.entries[position]) for x, position in self.leaves(target) if self._forgotten(x)]
+        return [reason("reset: part", at(entry), part=self.names.of(x)) for x, entry in parts[:1]]
 
     def _forgotten(self, x: Array) -> bool:
         reference = self.recording.forgotten.get(id(x))

@@ -75,14 +75,13 @@ class TextEvidence:
 
     # ---- one name ----
 
-    def replaced(self) -> Reason | None:
+    def replaced(self) -> list[Reason]:
         """A name that was a Variable's until a tensor was bound to it."""
-        if (pair := self._replaced()) is None:
-            return None
-        statement, former = pair
-        return reason("replaced", At(None, statement.line), name=self.graph.name, former=former.line)
+        name = self.graph.name
+        return [reason("replaced", At(None, new.line), name=name, former=was.line) for new, was in self._replaced()]
 
-    def _replaced(self) -> tuple[Assignment, Assignment] | None:
+    def _replaced(self) -> list[tuple[Assignment, Assignment]]:
+        """The statement that bound the source's name to a tensor, and the one that made the Variable, if there are such."""
         name = self.graph.name
         for text in self.both:
             bound = text.of(root(name))
@@ -90,8 +89,8 @@ class TextEvidence:
             new = [a for a in bound if "Variable(" not in a.line.text and root(name) in a.uses]
             if was and new:
                 former = [a for a in was if a.line.number < new[0].line.number]
-                return new[0], (former or was)[0]
-        return None
+                return [(new[0], (former or was)[0])]
+        return []
 
     def another(self) -> list[Reason]:
         """The source, if the name had another value when the tape began to watch: of an intermediate of the tape's, or of what
@@ -102,11 +101,9 @@ class TextEvidence:
         made, watched = graph.made.get(id(array)), graph.marked("watch")[::-1]
         mark = next((m for m in watched if m.where and watched_as(m) == graph.name and self.texts.sees(m.where)), None)
         former = None if mark is None else f"the value that was watched at {line_of(mark.where)}"
-        replaced = self._replaced()
-        if mark is None and made is not None and made.line is not None and replaced is not None:
-            statement, was = replaced
-            lost = statement.holds(made.line) and self._lost_variable(array)
-            former = f"the Variable of {was.line}" if lost else None
+        for statement, was in self._replaced() if mark is None else ():
+            if made is not None and statement.holds(made.line) and self._lost_variable(array):
+                former = f"the Variable of {was.line}"
         if former is None:
             return []
         values = {"name": graph.name, "former": former}
@@ -206,8 +203,7 @@ class TextEvidence:
         if not numpy or statement.defines or not self._inside(text, statement):
             return False
         for mark in self.graph.conversions():
-            line, x = line_of(mark.where), mark.about[1]()
-            if line is not None and statement.holds(line) and has_tangent(x):
+            if statement.holds(line_of(mark.where)) and has_tangent(mark.about[1]()):
                 return True
         value = self.values.get(binds)
         floats = isinstance(value, (float, np.ndarray, np.generic)) and np.asarray(value).dtype.kind in "fc"
@@ -305,8 +301,7 @@ class TextEvidence:
 
     def _at(self, statement: Assignment) -> list[Entry]:
         """The entries that ran on the lines of a statement."""
-        lines = [(entry, line_of(entry.where)) for entry in self.graph.entries]
-        return [entry for entry, line in lines if line is not None and statement.holds(line)]
+        return [entry for entry in self.graph.entries if statement.holds(entry.line)]
 
     def _frontier(self, statement: Assignment) -> list[Array]:
         """The values depending on the source that a statement uses: the last that it computed itself, or what it names."""
@@ -368,7 +363,6 @@ class TextEvidence:
         ran = [made[id(entry.outputs[0])] for entry in self._at(statement) if entry.outputs]
         end = min([position for position in ran if position >= begin], default=len(self.graph.entries))
         marks = [mark for mark in self.graph.conversions() if begin <= mark.position <= end]
-        lines = [line_of(mark.where) for mark in marks]
-        if any(line is not None and statement.holds(line) for line in lines):
+        if any(statement.holds(line_of(mark.where)) for mark in marks):
             return None
         return next((mark for mark in marks if scope_of(mark.where) != text.scope), None)
