@@ -439,12 +439,13 @@ class Writer:
             for s in statements:
                 filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
                 s.expression = shapes.visit(layout.replaced(s.expression, filled))
-        scopes.inline(function, self.names)
         expression = self._applied(code, function, handed)
         return [Statement([scope.key(x) for x in wanted], expression)]
 
     def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str]) -> ast.expr:
         """A call of the printed function that `function` is; or what it does, if that is a call or one operation."""
+        raw = self._raw(function, "f")  # before lines are laid out, which depends on the names around
+        scopes.inline(function, self.names)
         called = function.forwarded()
         known = set() if called is None else set(names_in(called.func)) & self.definitions.keys()
         if known or serves(code.co_filename) and function.is_short():
@@ -453,7 +454,6 @@ class Writer:
                     self.names.wishes[key] = function.wish
             plain = layout.replaced(function.result if called is None else called, self.names.meanings)
             return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
-        raw = self._raw(function, "f")
         own = [key for key in dict.fromkeys(re.findall(r"ж\d+", raw)) if key not in self.definitions]
         text = re.sub(r"ж\d+", lambda m: f"v{own.index(m[0])}" if m[0] in own else m[0], raw)
         if (code, text) not in self._known:
