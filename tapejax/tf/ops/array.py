@@ -284,14 +284,15 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
     length = int(whole(depth, "depth"))
     if length < 0:
         raise InvalidArgumentError(f"one_hot: depth={length} is negative")
-    return op(_one_hot, array, *values, depth=length, axis=axis)
+    return op(_one_hot, array, *(values if dtypes else ()), depth=length, axis=axis, dtype=wanted)
 
 
-def _one_hot(indices, on, off, depth, axis):
+def _one_hot(indices, *values, depth, axis, dtype):
     axis = axis % (indices.ndim + 1)
-    positions = jnp.arange(depth).reshape([-1 if i == axis else 1 for i in np.arange(indices.ndim + 1)])
+    positions = jnp.arange(depth, dtype=jnp.result_type(indices, jnp.int32))
+    positions = positions.reshape([-1 if i == axis else 1 for i in np.arange(indices.ndim + 1)])
     # TensorFlow gives the values no gradient.
-    on, off = lax.stop_gradient(on), lax.stop_gradient(off)
+    on, off = map(lax.stop_gradient, values or (jnp.ones((), dtype), jnp.zeros((), dtype)))
     return jnp.where(jnp.expand_dims(indices, axis) == positions, on, off)
 
 

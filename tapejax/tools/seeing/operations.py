@@ -93,7 +93,7 @@ class Code:
         self._rules_around = 0
         # a loop that was unrolled does the same again and again
         self._operations: dict[Hashable, tuple[JaxProgram, str | None]] = {}
-        self._known: dict[int, tuple[Array, str]] = {}
+        self.known: dict[int, tuple[Array, str]] = {}
         self._prelude: set[str] = set()
 
     # -- constants --
@@ -106,14 +106,14 @@ class Code:
 
     def _named(self, x: Array, wish: str, text: str | None = None) -> str:
         """A name for `x`, defined above by `text`; without one it is a parameter of the code."""
-        if id(x) not in self._known:
+        if id(x) not in self.known:
             name = self.scope.new(wish)
-            self._known[id(x)] = (x, name)
+            self.known[id(x)] = (x, name)
             if text is None:
                 self.large[name] = x
             else:
                 self.constants.append(f"{name} = {text}")
-        return self._known[id(x)][1]
+        return self.known[id(x)][1]
 
     def space(self) -> dict[str, Any]:
         """The namespace in which the code runs."""

@@ -240,14 +240,14 @@ class Module:
         self.flat = flat
         self.writer = recorded.Writer(self.code, derivatives.write)
         self.constants, self.arrays = self.code.constants, self.code.large
-        self.main: list[list[str]] = []
+        self.main: dict[str, list[str]] = {}
 
     @property
     def functions(self) -> list[str]:
         return list(map("\n".join, self._functions()))
 
     def _functions(self) -> list[list[str]]:
-        return [*map(str.splitlines, self.code.helpers), *self.writer.functions, *self.main]
+        return [*map(str.splitlines, self.code.helpers), *self.writer.functions, *self.main.values()]
 
     @property
     def lines(self) -> list[str]:
@@ -262,8 +262,13 @@ class Module:
         return "\n".join(self.lines) + "\n"
 
     def add(self, function: TapeFunction, name: str) -> str:
-        """Adds what `GradientTape.as_function` gave, under `name` or one like it; returns that."""
-        return self.write(function.recorded, name)
+        """Adds what `GradientTape.as_function` gave, if it is not there yet, under `name` or one like it; returns that."""
+        name = self.write(function.recorded, name)
+        texts = {own: [line.replace(f"def {own}(", "def (") for line in lines] for own, lines in self.main.items()}
+        known = next(own for own, text in texts.items() if text == texts[name])
+        if known != name:
+            del self.main[name]
+        return known
 
     def write(self, parts: Recorded, name: str = "f") -> str:
         """Adds the function that `parts` are; returns its name."""
@@ -312,7 +317,7 @@ class Module:
         name = name if name == "f" else self.scope.new(name)
         writer.define(function)
         scopes.name_all(function, names, self.writer.reserved)
-        self.main.append(scopes.lines(function, name, names))
+        self.main[name] = scopes.lines(function, name, names)
         return name
 
     def _sources(self, parts: Recorded, scope: recorded.Scope) -> tuple[dict[str, scopes.Key], list[scopes.Statement]]:

@@ -15,9 +15,7 @@ from ...seeing.parameters import is_parameter_name
 from .observing import Block
 
 # Names of OUT.py, and of what `update` computes.
-_TAKEN = set(
-    "params state opt_state loss update init main value grads found updated changes assigned batch tree".split()
-)
+_TAKEN = "params state opt_state loss update init main value grads found updated changes assigned batch tree".split()
 
 
 def same(a: Value, b: Value) -> bool:
@@ -52,5 +50,5 @@ def equal(given: Value, used: Value) -> bool:
 
 
 def argument_name(expression: str | None, taken: set[str]) -> str:
-    base = re.sub(r"\W+", "_", expression or "").strip("_")
-    return unused(base if base and is_parameter_name(base) else "data", taken | _TAKEN, 1)
+    base = re.sub(r"\W+", "_", (expression or "").removeprefix("self.")).strip("_")
+    return unused(base if base and is_parameter_name(base) else "data", taken.union(_TAKEN), 1)

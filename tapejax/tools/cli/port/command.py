@@ -45,7 +45,7 @@ def port(
         return _refuse(f"{program}: a notebook; save its code cells as a program first (jupyter nbconvert --to script)")
     if path.resolve() == target.resolve() or not target.parent.is_dir():
         return _refuse(f"{out}: a file of its own, in a folder that exists, is needed for the JAX program")
-    observer = Observer(STEPS, steps)
+    observer = Observer(steps)
     with runner._settings(False):
         eagerly = functions_run_eagerly()
         run_functions_eagerly(True)
@@ -76,6 +76,6 @@ def _write(observer: Observer, path: Path, target: Path, tolerance: float) -> in
     np.savez_compressed(target.with_suffix(".npz"), **data)
     kinds = len(module.steps.kinds)
     expected = [module.expected(step) for step in observer.steps if step.number < STEPS]
-    status = comparing.compare(f"{path.name} and {target.name}", comparing.run(target), expected, tolerance)
+    status = comparing.compare(f"{path.name} and {target.name}", *comparing.run(target), expected, tolerance)
     print(f"wrote {target.name} and {target.stem}.npz: {len(module.groups)} trained variables, {kinds} kind(s) of step")
     return status

@@ -8,7 +8,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 STEPS = 20  # that are kept and compared, with their arguments
 
@@ -23,27 +23,19 @@ print(json.dumps(losses))
 """
 
 
-class Written(NamedTuple):
-    """A JAX program: its text, and the arrays that it reads."""
-
-    text: str
-    data: dict[str, Any]
-
-
-def run(target: Path) -> dict[str, Any]:
+def run(target: Path) -> tuple[list[Any], str]:
     """Runs the steps of OUT.py on the recorded batches; their losses, and the error that ended them."""
     done = subprocess.run([sys.executable, "-P", "-c", _ALONE, str(target)], capture_output=True, text=True)
     if done.returncode:
-        return {"losses": [], "error": done.stderr[-2000:] or f"exit status {done.returncode}"}
-    return {"losses": json.loads(done.stdout), "error": ""}
+        return [], done.stderr[-2000:] or f"exit status {done.returncode}"
+    return json.loads(done.stdout), ""
 
 
-def compare(what: str, result: dict[str, Any], expected: Sequence[Any], tolerance: float) -> int:
+def compare(what: str, losses: Sequence[Any], error: str, expected: Sequence[Any], tolerance: float) -> int:
     """Prints the losses of both; 0 if they are the same up to rounding."""
-    losses = result["losses"]
     print(f"\n{what}:")
-    if result["error"]:
-        print(textwrap.indent(result["error"], "  "))
+    if error:
+        print(textwrap.indent(error, "  "))
         return 1
     rows, differences = [], [0.0]
     # what a loss is compared with: itself, or where it is next to nothing a thousandth of the largest; or the largest, where

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -24,7 +23,7 @@ from ....tf.values.types import Array, Nest
 from ...seeing import layout, recorded, source
 from ...seeing.listing import identifier, unused
 from ...seeing.tables import sections
-from .comparing import STEPS, Written
+from .comparing import STEPS
 from .observing import Applied, Carried, Gradient, Observer, Optimizer
 from .optimizers import optax_text
 from .pieces import Kind, Piece, Refused, as_function
@@ -56,9 +55,10 @@ class Module:
         self.steps = Steps(observer)
         self.module = source.Module(taken={*_TAKEN})
         self.optimizers: dict[int, tuple[Optimizer, str, list[str]]] = {}  # by id; its name, and what it updates
-        self.definitions: list[str] = []
+        self.helpers: list[str] = []
+        self.definitions: list[str] = []  # of optimizers
         self.groups = self._groups()
-        self.updates = [self._update(kind, f"update_{i}" if i else "update") for i, kind in enumerate(self.steps.kinds)]
+        self.updates = [self._update(kind) for kind in self.steps.kinds]
 
     def at(self, part: Any) -> str:
         return f"{self.path.name}:{part.line}"
@@ -68,6 +68,7 @@ class Module:
     def _groups(self) -> dict[str, tuple[str, ...]]:
         """The path of each trained variable in `params`: below the name of what is updated together, if that differs."""
         updated_by: dict[str, list[int]] = {name: [] for name in self.steps.members("params")}
+        models = {name: p.subject[0].model for p in self.steps.changes() for name in p.targets}
         for kind in self.steps.kinds:
             for number, piece in enumerate(p for p in kind.pieces if p.role in ("change", "assign")):
                 by = id(piece.subject[0].optimizer) if piece.role == "change" else -1 - number
@@ -82,9 +83,11 @@ class Module:
         found: dict[str, tuple[str, ...]] = {}
         for i, names in enumerate(together.values(), 1):
             paths = [str(getattr(self.steps.variables[name], "path", "")).split("/")[:-1] for name in names]
-            starts = [*os.path.commonprefix(paths)[:1], os.path.commonprefix(names).strip("_0123456789"), f"part_{i}"]
+            shared = os.path.commonprefix(names).strip("_0123456789")
+            shared = shared if len(shared) > 1 else ""
+            starts = [*os.path.commonprefix(paths)[:1], models.get(names[0], ""), shared, f"part_{i}"]
             tops = {path[0] for path in found.values()}
-            group = next(start for start in starts if len(start) > 1 and start.isidentifier() and start not in tops)
+            group = next(start for start in starts if start.isidentifier() and start not in tops)
             found |= {name: (group, *path) for name, path in self._paths(names)}
         return found
 
@@ -98,32 +101,27 @@ class Module:
         """Values of variables by name, as the nested dicts that the written functions take."""
         return recorded.nested((self.groups.get(name, (name,)), x) for name, x in values.items())
 
-    def _top(self, names: Sequence[str]) -> str | None:
-        """The one group that these names are, of several."""
-        tops = {self.groups[name][0] for name in names}
-        return (
-            tops.pop() if len(tops) == 1 and len(self.groups[names[0]]) > 1 and set(names) != set(self.groups) else None
-        )
+    def _tops(self, names: Sequence[str]) -> list[str]:
+        """The groups that these names are; none if they are all that is trained."""
+        return [] if set(names) == set(self.groups) else [*dict.fromkeys(self.groups[name][0] for name in names)]
 
     def _part(self, values: str, names: Sequence[str]) -> str:
         """Code for the part of a tree of parameters that has these names, which are all of some groups, or of the tree."""
-        if set(names) == set(self.groups):
-            return values
-        if top := self._top(names):
-            return f"{values}[{top!r}]"
-        tops = dict.fromkeys(self.groups[name][0] for name in names)
+        tops = self._tops(names)
+        if len(tops) < 2:
+            return values + "".join(f"[{top!r}]" for top in tops)
         return "{" + ", ".join(f"{top!r}: {values}[{top!r}]" for top in tops) + "}"
 
     def _replaced(self, values: str, names: Sequence[str], new: str) -> str:
         """Code for `values` with `new` in the place of what `_part` gives."""
-        if set(names) == set(self.groups):
+        tops = self._tops(names)
+        if not tops:
             return new
-        top = self._top(names)
-        return f"{{**{values}, {top!r}: {new}}}" if top else f"{values} | {new}"
+        return f"{{**{values}, {tops[0]!r}: {new}}}" if len(tops) == 1 else f"{values} | {new}"
 
     # -- the step
 
-    def _update(self, kind: Kind, name: str) -> str:
+    def _update(self, kind: Kind) -> str:
         lines, state_lines = list[str](), list[str]()
         several = len(kind.losses) > 1
         for i, piece in enumerate(kind.losses, 1):
@@ -157,7 +155,7 @@ class Module:
         returned = [updated if n == "params" else n for n in self.carry]
         text = [
             "@jax.jit",
-            f"def {name}({', '.join([*self.carry, *kind.arguments])}):",
+            f"def {kind.name}({', '.join([*self.carry, *kind.arguments])}):",
             f'    """The step at {self.at(kind.block)}: the new {", ".join(self.carry)}, and the losses of the old."""',
             *_laid_out([*lines, f"return {', '.join(returned)}, {f'({values})' if several else values}"], "    "),
         ]
@@ -173,10 +171,7 @@ class Module:
         gradient: Gradient = piece.subject[0]
         if any(x.dtype.kind == "c" for (group, _), x in piece.labels.items() if group == "params"):
             raise Refused(self.at(gradient), "complex")
-        targets = {id(x) for x in gradient.targets}
-        named = (n for n, x in gradient.block.after.items() if id(x) in targets and n.isidentifier())
-        wish = next((n for n in named if "loss" in n), "loss")
-        function = self._printed(kind, piece, wish, self.at(gradient))
+        function = self._printed(kind, piece, gradient.name, self.at(gradient))
         piece.function = function
         has_aux = isinstance(piece.targets, tuple)
         call = self._arguments(piece)
@@ -197,8 +192,8 @@ class Module:
             grads = self._part(self._local(kind, str(group)), names)
         else:
             function = self._printed(kind, piece, "changed_gradients")
-            top = self._top(names)
-            grads = self._call(kind, piece, function, updated) + (f"[{top!r}]" if top else "")
+            tops = self._tops(names)
+            grads = self._call(kind, piece, function, updated) + (f"[{tops[0]!r}]" if len(tops) == 1 else "")
         one = len({id(piece.subject[0].optimizer) for piece in self.steps.changes()}) == 1
         state = "opt_state" if one else f"opt_state[{optimizer!r}]"
         new = "opt_state" if one else f"{optimizer}_state"
@@ -260,8 +255,8 @@ class Module:
     def _helper(self, name: str) -> str:
         own = name.split()[0]
         text = re.sub(r"\bf(?=\()", own, PARTS[name]).strip()
-        if text not in self.definitions:
-            self.definitions.append(text)
+        if text not in self.helpers:
+            self.helpers.append(text)
         return own
 
     # -- optimizers
@@ -289,8 +284,9 @@ class Module:
         text, look = optax_text(optimizer, rate, scheduled, at)
         name = self.module.scope.new(identifier(applied.name))
         self.optimizers[id(optimizer)] = optimizer, name, names
-        comment = [f"# {line}" for line in textwrap.wrap(look, 86)]
-        self.definitions.append("\n".join([*comment, *_laid_out([f"{name} = {text}"])]))
+        comment = "".join(f"# {line}\n" for line in textwrap.wrap(look, 86))
+        new = not any(known.startswith(comment) for known in self.definitions)
+        self.definitions.append(comment * new + "\n".join(_laid_out([f"{name} = {text}"])))
         return name
 
     def _schedule(self, schedule: Any, at: str) -> str:
@@ -311,19 +307,18 @@ class Module:
 
     # -- the text
 
-    def written(self) -> Written:
+    def written(self) -> tuple[str, dict[str, Any]]:
         """OUT.py, and the arrays of OUT.npz."""
         first = [step for step in self.observer.steps if step.number < STEPS]
         small, arrays = self._constants()
         data = self._data(first) | {f"constants/{name}": x for name, x in arrays.items()}
-        plan = [f"update_{i}" if (i := self.steps.kind_of[step.number]) else "update" for step in first]
-        one = len(set(plan)) == 1
-        own = [text for text in self.definitions if text.startswith("def ")]
-        optimizers = [text for text in self.definitions if text not in own]
+        plan = [self.steps.kind_of[step.number].name for step in first]
+        updates = list(dict.fromkeys(plan))
+        one = len(updates) == 1
+        data |= {} if one else {f"updates/{i}": np.asarray(updates.index(name)) for i, name in enumerate(plan)}
         constants = [*small, *(f'{name} = jnp.asarray(NPZ["constants/{name}"])' for name in arrays)]
-        body = "\n\n\n".join([PARTS["tree"].replace("def f", "def tree").strip(), *own, *self.module.functions])
-        if optimizers:
-            body += "\n\n\n" + "\n".join(optimizers)
+        parts = [PARTS["tree"].replace("def f", "def tree").strip(), *self.helpers, *self.module.functions]
+        body = "\n\n\n".join([*parts, "\n".join(self.definitions)]).rstrip()
         init = [f'{group} = tree("{group}")' for group in self.carry[:2] if group != "opt_state"]
         starts = [(name, f"{name}.init({self._part('params', names)})") for _, name, names in self.optimizers.values()]
         if len(starts) == 1:
@@ -331,17 +326,17 @@ class Module:
         elif starts:
             init.append(f"opt_state = {{{', '.join(f'{n!r}: {text}' for n, text in starts)}}}")
         everything = body + "\n".join(constants)
-        kept = [x for key, x in data.items() if not key.startswith(("losses/", "numbers/"))]
+        kept = [x for key, x in data.items() if not key.startswith(("losses/", "numbers/", "updates/"))]
         wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in kept)
         drawn = first[0].recording.x64 and "jax.random." in body  # other bits than with 32
         wide = wide or drawn or bool(re.search(r"(float|int|uint)64", re.sub(r"#.*", "", everything)))
         numbers = any(key.startswith("numbers/") for key in data)
         text = PARTS["head"].format(
             program=self.path.name,
-            call=self._step_call(0),
+            call=self._step_call(self.steps.kinds[0]),
             types=self._types(),
             extend="import jax.extend\n" if "jax.extend" in body else "",
-            optax="import optax\n" if optimizers else "",
+            optax="import optax\n" if self.definitions else "",
             x64=PARTS["64 bits"] if wide else "",
             where=self._where(),
             constants="".join(f"{line}\n" for line in constants),
@@ -349,23 +344,18 @@ class Module:
             carry=", ".join(self.carry),
             init="\n".join(_laid_out(init, "    ")),
             updates="\n\n\n".join(self.updates),
-            plan=f"i in range({len(plan)})" if one else f"i, step in enumerate([{', '.join(plan)}])",
+            steps=len(plan),
             step=plan[0] if one else "step",
+            choice="" if one else f'        step = ({", ".join(updates)})[NPZ[f"updates/{{i}}"]]\n',
             batch=PARTS["batch with numbers" if numbers else "batch"].replace("def f(", "def batch(").strip(),
         )
-        return Written(text, data)
+        return text, data
 
     def _constants(self) -> tuple[list[str], dict[str, np.ndarray]]:
         """The lines that define small arrays; and others, by name."""
-        small, arrays = list[str](), {name: np.asarray(x) for name, x in self.module.arrays.items()}
-        for text in self.module.constants:
-            node = ast.parse(text).body[0]
-            if isinstance(node, ast.Assign) and text.count("\n") > 8:  # not to be read
-                value = eval(ast.unparse(node.value), {"jnp": jnp, "np": np, "jax": jax})
-                arrays[ast.unparse(node.targets[0])] = np.asarray(value)
-            else:
-                small.append(text)
-        return small, arrays
+        small = {text.partition(" = ")[0]: text for text in self.module.constants if text.count("\n") <= 8}
+        known = self.module.code.known.values()
+        return [*small.values()], {name: np.asarray(x) for x, name in known if name not in small}
 
     def _data(self, first: Sequence[Any]) -> dict[str, Any]:
         steps = self.steps
@@ -376,7 +366,7 @@ class Module:
         data |= {f"state/{name}": np.asarray(steps.initial[name]) for name in steps.members("state")}
         for i, step in enumerate(first):
             data[f"losses/{i}"] = np.asarray(self.expected(step))
-            kind = steps.kinds[steps.kind_of[step.number]]
+            kind = steps.kind_of[step.number]
             for name, values in kind.arguments.items():
                 value = values[kind.steps.index(step)]
                 group = "numbers" if isinstance(value, (bool, int, float)) else "batches"
@@ -385,14 +375,14 @@ class Module:
 
     def expected(self, step: Any) -> tuple[float, ...]:
         """The losses of a step that its update has."""
-        losses, kind = self.observer.losses[step.number], self.steps.kinds[self.steps.kind_of[step.number]]
+        losses, kind = self.observer.losses[step.number], self.steps.kind_of[step.number]
         return tuple(losses[int(piece.name.rpartition("_")[2]) - 1] for piece in kind.losses)
 
-    def _step_call(self, number: int) -> str:
-        kind, carry = self.steps.kinds[number], ", ".join(self.carry)
+    def _step_call(self, kind: Kind) -> str:
+        carry = ", ".join(self.carry)
         given = ", ".join([*self.carry, *(kind.expressions.get(n) or n for n in kind.arguments)])
         losses = f"({', '.join(piece.function for piece in kind.losses)})" if len(kind.losses) > 1 else "loss"
-        return f"{carry}, {losses} = {f'update_{number}' if number else 'update'}({given})"
+        return f"{carry}, {losses} = {kind.name}({given})"
 
     def _types(self) -> str:
         lines = []
@@ -403,9 +393,9 @@ class Module:
                 if len(shown) > MOST_SHOWN:
                     shown[MOST_SHOWN - 1 :] = [f"and {len(shown) - MOST_SHOWN + 1} more"]
                 lines.append(f"{name}: {', '.join(shown)}")
-        for i, kind in enumerate(self.steps.kinds):
+        for kind in self.steps.kinds:
             shown = [f"{n}~{_type_text(values[0])}" for n, values in kind.arguments.items()]
-            lines += [f"update{f'_{i}' if i else ''}: {', '.join(shown)}"] if shown else []
+            lines += [f"{kind.name}: {', '.join(shown)}"] if shown else []
         wrapped = [row for line in lines for row in textwrap.wrap(line, 118, subsequent_indent="    ")]
         return "\n".join(wrapped).replace("~", " ") + "\n"
 
@@ -413,14 +403,18 @@ class Module:
         """A comment: which lines of the program are the step, and what to put there."""
         lines = ["# Before the loop of the program: " + f"{', '.join(self.carry)} = init()"]
         program = self.text.splitlines()
-        for i, kind in enumerate(self.steps.kinds):
+        for kind in self.steps.kinds:
             at = sorted({kind.block.line} | {n for step in kind.steps for n in self.steps.lines(step)})
-            lines.append(f"# In place of the lines {', '.join(map(str, at))}: {self._step_call(i)}")
+            lines.append(f"# In place of the lines {', '.join(map(str, at))}: {self._step_call(kind)}")
             if Path(kind.block.file).resolve() == self.path.resolve():
-                lines += [f"#   {n}: {program[n - 1].strip()}"[:110] for n in at if n <= len(program) and i == 0]
+                lines += [
+                    f"#   {n}: {program[n - 1].strip()}"[:110]
+                    for n in at
+                    if n <= len(program) and kind.name == "update"
+                ]
             if any(isinstance(self.steps.variables.get(n), Carried) for n in kind.arguments):
                 lines.append("# params holds what the arguments become.")
-        return "\n".join(lines)
+        return "\n".join(row for line in lines for row in textwrap.wrap(line, 118, subsequent_indent="#     "))
 
 
 def _renumbered(paths: list[tuple[str, ...]] | None) -> list[tuple[str, ...]] | None:

@@ -27,6 +27,7 @@ from ....tf.values.structures import is_variable, leaf_of
 from ....tf.values.tensor import Variable
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
 from ...seeing.listing import Names, parts_of, user_frames
+from .comparing import STEPS
 
 Optimizer: TypeAlias = Any  # of Keras
 
@@ -40,13 +41,12 @@ class Carried:
 
 @dataclass
 class Block:
-    """A ``with`` statement over a tape: its line, and the values of the names around it, before and after."""
+    """A ``with`` statement over a tape: its line, and the values of the names around it, before it."""
 
     file: str
     line: int
     before: dict[str, Value]
     names: tuple[str, ...]  # those of `before` that belong to a function's call, not to the module
-    after: dict[str, Value] = field(default_factory=dict)
 
 
 @dataclass
@@ -55,6 +55,7 @@ class Gradient:
     that are part of it."""
 
     block: Block
+    name: str  # of the loss
     line: int
     recording: Recording
     targets: list[Array]
@@ -74,6 +75,7 @@ class Applied:
 
     optimizer: Optimizer
     name: str  # what the program calls it
+    model: str  # and the model whose variables it changes, if there is one
     line: int
     gradients: list[Array | None]
     variables: list[VariableLike]
@@ -105,6 +107,16 @@ class Step:
     # arrays that were put in variables: id -> array, variable
     held: dict[int, tuple[Array, VariableLike]] = field(default_factory=dict)
 
+    @functools.cached_property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Of all that was computed in the blocks of gradients: another one for a batch of another size."""
+        return [np.shape(x) for g in self.gradients for entry in g.recording.entries for x in entry.outputs]
+
+    @property
+    def origins(self) -> dict[int, Assigned]:
+        """By the id of what a variable held after an assignment the assignment."""
+        return {id(each.after): each for each in self.events if each.after is not each.value}
+
     def made_in(self) -> dict[int, Gradient]:
         """By the ids of what was computed in the blocks of gradients: the first of these gradients."""
         return {id(x): g for g in reversed(self.gradients) for entry in g.recording.entries for x in entry.outputs}
@@ -121,20 +133,19 @@ class Step:
 class Observer:
     """Notes the steps of a program that runs while `installed`.
 
-    ``steps`` are the first `keep`, then some; ``losses`` are those of all. By the id of an array that a variable holds,
-    ``values`` has what was assigned, and ``owners`` the variable.
+    ``steps`` are the first `STEPS`, then some; ``losses`` are those of all. By the id of an array that a variable holds,
+    ``owners`` has the variable.
     """
 
-    def __init__(self, keep: int, stop_after: int | None):
-        self.keep, self.stop_after = keep, stop_after
+    def __init__(self, stop_after: int | None):
+        self.stop_after = stop_after
         self.steps: list[Step] = []
         self.losses: list[tuple[float, ...]] = []
-        self.values: dict[int, tuple[Value, Array]] = {}
         self.owners: dict[int, tuple[Array, VariableLike]] = {}
         self.firsts: dict[int, Array] = {}  # id of a variable -> what it held before it was changed in a step first
         self.carried: dict[str, Carried] = {}
         self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
-        self._step: Step | None = None
+        self._step: Step
         self._count = 0
         self.active: list[GradientTape] = []
         self._quiet = False
@@ -178,16 +189,15 @@ class Observer:
 
     def _begin(self, frame: FrameType) -> None:
         step = self._step
-        ended = step is not None and (self._carry(step, frame) or bool(step.applied or step.events and step.gradients))
-        if step is not None and step.number >= 0 and not ended:
-            if len(step.recording.entries) < 50_000:  # tapes that were not for training go on in the same step
-                return
-            step.tape.__exit__()
-        elif step is not None:
+        if self._carry(step, frame) or step.applied or step.events and step.gradients or step.number < 0:
             self._finish()
-        if self.stop_after is not None and self._count >= self.stop_after:
-            raise SystemExit
+        elif len(step.recording.entries) < 50_000:  # tapes that were not for training go on in the same step
+            return
+        else:
+            step.tape.__exit__()
         self._start(self._count)
+        if self._count == self.stop_after:
+            raise SystemExit
 
     def _start(self, number: int) -> None:
         """A step begins; the one with the number -1 is what the program does before its first."""
@@ -211,17 +221,15 @@ class Observer:
 
     def _made_of_gradients(self, step: Step) -> set[int]:
         """The ids of a step's gradients and of what was computed of them, through variables as well."""
-        made = {id(x) for each in step.gradients for x in each.found if x is not None}
+        made, origins = {id(x) for each in step.gradients for x in each.found if x is not None}, step.origins
         for entry in step.recording.entries if made else ():
-            assigned = (self.values[id(x)][0] for x in entry.inputs if id(x) in self.values)
+            assigned = (origins[id(x)].value for x in entry.inputs if id(x) in origins)
             if not made.isdisjoint(map(id, (*entry.inputs, *assigned))):
                 made.update(map(id, entry.outputs))
         return made
 
     def _finish(self) -> None:
-        step, self._step = self._step, None
-        if step is None:
-            return
+        step = self._step
         step.tape.__exit__()
         updated = bool(step.applied or step.events)
         if not step.gradients or not (updated or self._goes_on(step)):
@@ -231,8 +239,10 @@ class Observer:
         if not updated:
             return
         last = self.steps[-1].number if self.steps else -1
-        if last >= self.keep and last & (last - 1):  # later ones are kept at the powers of two
-            self._forget(self.steps.pop())
+        if last >= STEPS and last & (last - 1):  # later ones are kept at the powers of two, and two of each shape
+            alike = [each for each in self.steps if each.shapes == self.steps[-1].shapes]
+            if len(alike) > 2 or len(self.steps) > 2 * STEPS:
+                self._forget(self.steps.pop())
         self.steps.append(step)
 
     def _goes_on(self, step: Step) -> bool:
@@ -243,7 +253,6 @@ class Observer:
     def _forget(self, step: Step) -> None:
         for key, (array, variable) in step.held.items():
             if held(variable) is not array:
-                self.values.pop(key, None)
                 self.owners.pop(key, None)
 
     # -- hooks
@@ -258,45 +267,45 @@ class Observer:
         self.active.append(tape)
         code, own = frame.f_code, frame.f_locals is not frame.f_globals
         names = tuple(frame.f_locals) if own else ()
-        before = snapshot(frame) if self._count < self.keep else {}
+        before = snapshot(frame) if self._count < STEPS else {}
         vars(tape)["_block"] = Block(code.co_filename, frame.f_lineno, before, names)
         return original(tape)
 
     def _exit(self, original: Callable, tape: GradientTape, *exception: Any) -> None:
         original(tape, *exception)
-        frame = user_frame()
         if tape in self.active:
             self.active.remove(tape)
-            assert frame is not None
-            vars(tape)["_block"].after = snapshot(frame, arrays=False)
 
     def _gradient(
         self, original: Callable, tape: GradientTape, target: Nest, sources: Nest, *rest: Any, **more: Any
     ) -> Nest:
         step, recording, frame = self._step, tape._recording, user_frame()
-        if step is None or frame is None or recording is None or [other for other in self.active if other is not tape]:
+        if frame is None or recording is None or [other for other in self.active if other is not tape]:
             return original(tape, target, sources, *rest, **more)
         start = len(step.recording.entries)
         found = original(tape, target, sources, *rest, **more)
         leaves = sources_of(sources).leaves
         texts = {id(x): text for text, x in reversed(snapshot(frame, arrays=False).items())}
-        named = [leaf for leaf in leaves if is_variable(leaf.value) or id(leaf.array) in texts]
-        if rest or more.get("output_gradients") is not None or len(named) < len(leaves):
+        named = all(is_variable(leaf.value) or id(leaf.array) in texts for leaf in leaves)
+        if rest or more.get("output_gradients") is not None or not named:
             return found
-        variables = [x.value if is_variable(x.value) else self._carried(texts[id(x.array)]) for x in named]
+        variables = [
+            leaf.value
+            if is_variable(leaf.value)
+            else self.carried.setdefault(text := texts[id(leaf.array)], Carried(text))
+            for leaf in leaves
+        ]
         with outside():
             self._name([v for v in variables if not isinstance(v, Carried)], recording, frame)
         arrays = [None if x is None else leaf_of(x).array for x in nest.flatten(found)]  # type: ignore[union-attr]
         targets = [leaf.array for leaf in targets_of(target).leaves]
         inside = range(start, len(step.recording.entries))
         block, sources = vars(tape)["_block"], [leaf.array for leaf in leaves]
-        step.gradients.append(Gradient(block, frame.f_lineno, recording, targets, variables, sources, arrays, inside))
+        name = next((text for x in targets if "loss" in (text := texts.get(id(x), "")) and text.isidentifier()), "loss")
+        step.gradients.append(
+            Gradient(block, name, frame.f_lineno, recording, targets, variables, sources, arrays, inside)
+        )
         return found
-
-    def _carried(self, path: str) -> Carried:
-        carried = self.carried.setdefault(path, Carried(path))
-        self.names[id(carried)] = carried, path
-        return carried
 
     def _apply(
         self,
@@ -306,7 +315,7 @@ class Observer:
         trainable_variables: Iterable[VariableLike] | None = None,
     ) -> Any:
         frame = user_frame()
-        if self._step is None or self._quiet or frame is None:
+        if self._quiet or frame is None:
             return original(optimizer, grads, trainable_variables)
         grads = list(grads)
         variables = list(keras_fence.trained_by(optimizer) if trainable_variables is None else trainable_variables)
@@ -322,41 +331,41 @@ class Observer:
         after = [held(v) for v in variables]
         for variable, old, new in zip(variables, before, after, strict=True):
             self._own(variable, old, new)
-        own = (n for space in (frame.f_locals, frame.f_globals) for n, x in space.items() if x is optimizer)
-        name = next(own, optimizer.name)
+        attributes = getattr(frame.f_locals.get("self"), "__dict__", {})
+        objects = {**frame.f_locals, **attributes, **frame.f_globals}
+        name = next((text for text, x in objects.items() if x is optimizer), optimizer.name)
+        models = [
+            (text, x.trainable_variables) for text, x in objects.items() if hasattr(type(x), "trainable_variables")
+        ]
+        ids = set(map(id, variables))
+        model = next((text for text, trained in models if set(map(id, trained)) == ids), "")
         self._step.applied.append(
-            Applied(optimizer, name, frame.f_lineno, arrays, variables, before, after, rate, count)
+            Applied(optimizer, name, model, frame.f_lineno, arrays, variables, before, after, rate, count)
         )
         return result
 
     def _assign(self, original: Callable, variable: VariableLike, value: TensorLike, *rest: Any, **more: Any) -> Any:
-        before = held(variable) if self._step is not None and not self._quiet else None
+        frame, before = user_frame(), None if self._quiet else held(variable)
         result = original(variable, value, *rest, **more)
-        leaf = leaf_of(value)
-        self._note(variable, before, value if leaf is None else leaf.array)
+        if frame is None or before is None:  # Keras builds a layer
+            return result
+        after, leaf = held(variable), leaf_of(value)
+        self._own(variable, before, after)
+        if id(variable) not in self.names:
+            with outside():
+                self._name([variable], self._step.recording, frame)
+        value = value if leaf is None else leaf.array
+        self._step.events.append(Assigned(variable, frame.f_lineno, before, value, after))
         return result
 
     def _change(self, original: Callable, variable: VariableLike, change: Callable, *rest: Any) -> Any:
         """``assign_add`` and its like compute the new value out of the tapes' sight."""
-        if self._step is None or self._quiet:
+        if self._quiet:
             return original(variable, change, *rest)
         value = change(held(variable))
         return self._assign(lambda *_: original(variable, lambda _: copied(value), *rest), variable, value)
 
-    def _note(self, variable: VariableLike, before: Array | None, value: Value) -> None:
-        frame = user_frame()
-        if before is None or self._step is None or frame is None:
-            return
-        after = held(variable)
-        self._own(variable, before, after)
-        self.values[id(after)] = value, after
-        if id(variable) not in self.names:
-            with outside():
-                self._name([variable], self._step.recording, frame)
-        self._step.events.append(Assigned(variable, frame.f_lineno, before, value, after))
-
     def _own(self, variable: VariableLike, before: Array, after: Array) -> None:
-        assert self._step is not None
         self.owners.setdefault(id(before), (before, variable))
         if self._step.number >= 0:
             self.firsts.setdefault(id(variable), before)
@@ -391,7 +400,7 @@ def snapshot(frame: FrameType, arrays: bool = True) -> dict[str, Value]:
         for name, value in list(space.items()):
             if name.startswith("__") or name in found:
                 continue
-            few = isinstance(value, (tuple, list, dict)) and len(value) < 9
+            few = name == "self" or isinstance(value, (tuple, list, dict)) and len(value) < 9
             for end, part in parts_of(value) if few else [("", value)]:
                 leaf = None if is_variable(part) else leaf_of(part)
                 if (x := _noted(part, leaf and leaf.array, arrays)) is not None:

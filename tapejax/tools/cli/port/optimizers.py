@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ....tf.values import keras_fence
 from ...seeing.tables import tables
-from .observing import Optimizer
+from .observing import Optimizer, held
 from .pieces import Refused
 
 _TABLES = tables(Path(__file__).with_name("optimizers.ini"))
@@ -33,6 +33,7 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
         raise Refused(at, "constraint")
     if keras_fence.excludes(optimizer):
         raise Refused(at, "excluded")
+    config["dtype"] = held(keras_fence.trained_by(optimizer)[0]).dtype.name
     config["momentum"] = config.get("momentum") or None
     if kind == "SGD" and config["momentum"]:
         kind = "SGD with momentum and a schedule" if scheduled else "SGD with momentum"

@@ -60,11 +60,6 @@ class Piece:
     function: str = ""  # what the function of a loss is called
     arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
 
-    @property
-    def values(self) -> list[list[Value]]:
-        """Of each external its values, step by step."""
-        return [external.values for external in self.externals]
-
     def add(self, later: Piece) -> None:
         """Takes in the same piece of a later step."""
         self.subject += later.subject
@@ -76,6 +71,7 @@ class Piece:
 class Kind:
     """Steps that are alike: their `pieces`, and of each argument its values, step by step."""
 
+    name: str  # of its function
     steps: list[Step]
     pieces: list[Piece]
     arguments: dict[str, list[Value]] = field(default_factory=dict)
@@ -194,7 +190,8 @@ def as_function(piece: Piece, trees: dict[str, Nest], names: dict[str, Value], w
     tape._recording = recording
     ends, tree = jax.tree.flatten(piece.targets)
     ends = [Tensor(jnp.asarray(changes.get((-1, i), x))) for i, x in enumerate(ends)]
-    named = {name: x for name, x in names.items() if name.isidentifier()}
+    ordered = sorted(names, key=lambda name: name.startswith("self."))
+    named = {own: names[name] for name in ordered if (own := name.removeprefix("self.")).isidentifier()}
     first = next(iter(wrapped), "params")
     rest = {name: tree for name, tree in wrapped.items() if name != first} | arguments
     target, sources = jax.tree.unflatten(tree, ends), wrapped.get(first, {})

@@ -21,6 +21,7 @@ from ....tf.values.types import Array, Nest, VariableLike
 from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
 from .alike import argument_name, matching, same
+from .comparing import STEPS
 from .observing import Applied, Assigned, Block, Carried, Gradient, Observer, Step
 from .pieces import BETWEEN, Kind, Label, Piece, Refused, piece_of, where
 
@@ -47,9 +48,10 @@ class Steps:
         self.observer = observer
         self.names: dict[int, str] = {}
         self.kinds: list[Kind] = []
-        self.kind_of: dict[int, int] = {}
+        self.kind_of: dict[int, Kind] = {}
         self.variables: dict[str, Any] = {}
         self.initial: dict[str, Any] = {}
+        self._ends = [text.split("/")[-1] for _, text in observer.names.values()]
         self.trained = {id(v) for step in observer.steps for each in step.applied for v in each.variables}
         sources = {id(v) for step in observer.steps for each in step.gradients for v in each.variables}
         self.trained |= sources & {key for step in observer.steps for key in step.assigned()}
@@ -78,7 +80,9 @@ class Steps:
         if id(variable) not in self.names:
             _, wish = self.observer.names.get(id(variable), (None, None))
             wish = wish or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
-            wish = re.sub(r".*seed_generator_state$", "seed", wish)
+            if id(variable) not in self.trained and self._ends.count(wish.split("/")[-1]) == 1:
+                wish = wish.split("/")[-1]
+            wish = re.sub(r".*seed_generator_state$", "seed", wish.removeprefix("self."))
             base = re.sub(r"\W+", "_", wish).strip("_") or "variable"
             base = base if is_parameter_name(base) else f"v_{base}"
             name = unused(base, self.variables)
@@ -201,14 +205,13 @@ class Steps:
         Raises:
           Refused: a loss, at the line `strict`, depends on what was assigned, which carries no gradient.
         """
-
-        held = step.held
+        origins = step.origins
 
         def resolved(x: Value) -> Value:
-            while id(x) not in known and id(x) in held and id(x) in self.observer.values:
+            while id(x) not in known and id(x) in origins:
                 if strict and getattr(x, "dtype", np.dtype(int)).kind in "fc":
-                    raise Refused(strict, "assigned before the gradient", name=self.name(held[id(x)][1]))
-                x = self.observer.values[id(x)][0]
+                    raise Refused(strict, "assigned before the gradient", name=self.name(origins[id(x)].variable))
+                x = origins[id(x)].value
             return x
 
         def labelled(x: Value) -> Label | None:
@@ -229,15 +232,16 @@ class Steps:
     # -- kinds
 
     def _add(self, step: Step, pieces: list[Piece]) -> None:
-        for i, kind in enumerate(self.kinds):
+        for kind in self.kinds:
             if [(a.role, a.key) for a in kind.pieces] == [(b.role, b.key) for b in pieces]:
                 kind.steps.append(step)
                 for mine, new in zip(kind.pieces, pieces, strict=True):
                     mine.add(new)
-                self.kind_of[step.number] = i
+                self.kind_of[step.number] = kind
                 return
-        self.kind_of[step.number] = len(self.kinds)
-        self.kinds.append(Kind([step], pieces))
+        name = f"update_{len(self.kinds)}" if self.kinds else "update"
+        self.kind_of[step.number] = kind = Kind(name, [step], pieces)
+        self.kinds.append(kind)
         self._require_few(step, pieces)
 
     def _require_few(self, step: Step, pieces: list[Piece]) -> None:
@@ -255,18 +259,16 @@ class Steps:
 
     def _find_arguments(self, kind: Kind) -> None:
         for name, variable in self.variables.items():
-            if (
-                isinstance(variable, Carried)
-                and id(variable) in kind.steps[0].assigned()
-                and self._begins_anew(variable)
-            ):
+            assigned = kind.steps[0].assigned()
+            if isinstance(variable, Carried) and id(variable) in assigned and self._begins_anew(variable):
                 kind.arguments[name] = [step.assigned()[id(variable)].before for step in kind.steps]
                 kind.expressions[name] = variable.path
-        early = [i for i, step in enumerate(kind.steps) if step.number < self.observer.keep]
+        early = [i for i, step in enumerate(kind.steps) if step.number < STEPS]
         blocks = [kind.losses[0].subject[i].block for i in early]
         taken = set(self.variables)
         for piece in kind.pieces:
-            for position, values in enumerate(piece.values):
+            for position, external in enumerate(piece.externals):
+                values = external.values
                 if len(values) > 1:
                     varies = any(not same(values[0], x) for x in values[1:])
                 else:  # it ran once: what is no constant of the other steps
@@ -280,9 +282,7 @@ class Steps:
                     self._constants.append(values[0])
                     continue
                 if known is None:
-                    drawn = any(
-                        piece.entries[i].op.name.startswith("random_") for i, _ in piece.externals[position].places
-                    )
+                    drawn = any(piece.entries[i].op.name.startswith("random_") for i, _ in external.places)
                     known = argument_name(expression or ("draw" if drawn else None), taken)
                     taken.add(known)
                     kind.arguments[known], kind.expressions[known] = values, expression
@@ -290,11 +290,10 @@ class Steps:
         order = list(blocks[0].names) if early else []
         place = {n: order.index(text) if (text := kind.expressions[n]) in order else len(order) for n in kind.arguments}
         kind.arguments = {n: kind.arguments[n] for n in sorted(place, key=place.__getitem__)}
-        kind.expressions = {n: kind.expressions[n] for n in kind.arguments}
 
     def _begins_anew(self, carried: Carried) -> bool:
         """Whether a step did not go on from what the step before had made of a tensor."""
-        made = [step.assigned().get(id(carried)) for step in self.observer.steps if step.number < self.observer.keep]
+        made = [step.assigned().get(id(carried)) for step in self.observer.steps if step.number < STEPS]
         return any(a is None or b is None or not same(a.after, b.before) for a, b in itertools.pairwise(made))
 
     def _known(self, kind: Kind, values: list[Value]) -> str | None:

@@ -15,7 +15,7 @@ def test_losses_are_compared_relative_to_their_size():
 @pytest.mark.parametrize("losses, status", [((3.0, 2.0, 0.02), 1), ((3.0, -2.0, 0.02), 0)])
 def test_a_loss_that_has_both_signs_is_compared_with_the_largest(capsys, losses, status):
     found = [[x] for x in losses[:2]] + [[losses[2] + 3e-5]]
-    assert compare("here", {"losses": found, "error": ""}, [(x,) for x in losses], 1e-4) == status
+    assert compare("here", found, "", [(x,) for x in losses], 1e-4) == status
 
 
 @pytest.mark.parametrize(
@@ -28,5 +28,5 @@ def test_a_loss_that_has_both_signs_is_compared_with_the_largest(capsys, losses,
     ],
 )
 def test_the_status_says_whether_losses_are_the_same(capsys, losses, error, status, said):
-    assert compare("here", {"losses": losses, "error": error}, [(1.0,), (2.0,)], 1e-3) == status
+    assert compare("here", losses, error, [(1.0,), (2.0,)], 1e-3) == status
     assert said in capsys.readouterr().out
