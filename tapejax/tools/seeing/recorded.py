@@ -324,7 +324,7 @@ class Writer:
             after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
             again = after and call == (len(after.calls) > depth + 1) and (call or part[-1].op == after.op)
             last = not after or again
-            if here is not None and user:
+            if here is not None:
                 stored = bytecode(here.code).stores.get(here.instruction) if last and len(wanted) == 1 else None
                 used = self.operands.get(here.call, {}) if len(wanted) > 1 else {}
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last and not call else ()
@@ -332,7 +332,9 @@ class Writer:
                     used = used | dict(zip(map(id, part[0].outputs), parts, strict=True))
                 for x in wanted:
                     if name := stored or used.get(id(x)):
-                        self.names.wishes.setdefault(scope.key(x), name)
+                        # a name of a library's is taken where there must be one
+                        key = scope.key(x) if user else self.names.likes.setdefault(scope.key(x), new_key())
+                        self.names.wishes.setdefault(key, name)
             later = part[0]
         return found[::-1]
 
@@ -377,9 +379,8 @@ class Writer:
         made = {id(x) for line in lines for x in line.outputs}
         active = {id(line.inputs[i]) for line in lines for i in line.active_ins}
         inputs = {id(x): x for line in lines for x in line.inputs if isinstance(x, jax.Array) and id(x) not in made}
-        fixed = {key: x for key, x in inputs.items() if key not in active and not scope.varying_around(x)}
-        alike = (key for key, x in fixed.items() if _UNIFORM.match(self._filled(x) or ""))
-        filled = {key: np.asarray(inputs[key]) for key in alike}
+        fixed = (pair for pair in inputs.items() if pair[0] not in active and not scope.varying_around(pair[1]))
+        filled = {key: np.asarray(x) for key, x in fixed if _UNIFORM.match(self._filled(x) or "")}
         inputs = {key: x for key, x in inputs.items() if key not in filled}
 
         def run(*xs: Value) -> Any:

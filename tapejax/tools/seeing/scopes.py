@@ -10,7 +10,7 @@ import ast
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -25,7 +25,7 @@ _MARK = "ж"
 
 
 def new_key() -> Key:
-    return f"{_MARK}{next_number()}"
+    return f"{_MARK}{next_number():09}"  # all of one length: texts with them are compared, which are broken into lines
 
 
 def is_key(name: str) -> bool:
@@ -141,6 +141,11 @@ class Names:
         _, path = layout.place_of(self.guesses.get(key, self.meanings.get(key))) or ("", ("",))
         return path[-1] if str(path[-1]).isidentifier() else None
 
+    def used(self, keys: Collection[Key]) -> set[str]:
+        """The names in what is written for `keys`, of those that have names."""
+        meanings = (names_in(self.meanings[key]) for key in keys if key in self.meanings)
+        return {self.given[key] for key in keys if key in self.given}.union(*meanings)
+
     def expressions(self) -> dict[str, ast.expr]:
         """What is written in place of each key."""
         found: dict[str, ast.expr] = {key: ast.Name(name, ast.Load()) for key, name in self.given.items()}
@@ -228,9 +233,7 @@ def _moved(
 def name_all(function: Function, names: Names, reserved: set[str]) -> None:
     """Gives each key in `function` a name. `reserved`: names that have a meaning already."""
     blocked = reserved | {name for name in names_used(function) if not is_key(name)}
-    for key in function.free():
-        blocked |= {names.given[key]} if key in names.given else set()
-        blocked |= set(names_in(names.meanings[key])) if key in names.meanings else set()
+    blocked |= names.used(function.free())
     last = {key: i for i, s in enumerate(function.statements) for key in s.keys()}
     last |= dict.fromkeys(keys_of(function.result), len(function.statements))
     current: dict[str, Key] = {}  # by name: the value that has it now
@@ -263,10 +266,7 @@ def _name_lambdas(expression: ast.expr, names: Names, reserved: set[str]) -> Non
     for node in ast.walk(expression):  # outer ones first
         if isinstance(node, ast.Lambda):
             own = [arg.arg for arg in node.args.args if is_key(arg.arg)]
-            free = keys_of(node)
-            blocked = reserved | {n for n in names_in(node.body) if not is_key(n)}
-            blocked |= {names.given[key] for key in free if key in names.given}
-            blocked |= {n for key in free if key in names.meanings for n in names_in(names.meanings[key])}
+            blocked = reserved | {n for n in names_in(node.body) if not is_key(n)} | names.used(keys_of(node))
             for key in own:
                 names.given[key] = unused(names.wish(key) or "x", blocked)
                 blocked.add(names.given[key])
