@@ -319,7 +319,10 @@ class Module:
         parts = [PARTS["tree"].replace("def f", "def tree").strip(), *self.helpers, *self.module.functions]
         body = "\n\n\n".join([*parts, "\n".join(self.definitions)]).rstrip()
         init = [f'{group} = tree("{group}")' for group in self.carry[:2] if group != "opt_state"]
-        starts = [(name, f"{name}.init({self._part('params', names)})") for _, name, names in self.optimizers.values()]
+        starts = [
+            (name, f"jax.jit({name}.init)({self._part('params', names)})")
+            for _, name, names in self.optimizers.values()
+        ]
         if len(starts) == 1:
             init.append(f"opt_state = {starts[0][1]}")
         elif starts:
