@@ -10,8 +10,8 @@ read (`text_evidence`). Of a gradient that is connected, one backward pass tells
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -213,18 +213,15 @@ class _Case:
         name = _source_name(source, position, self.names)
         graph = Graph(self.recording, self.names, source, name)
         text = TextEvidence(graph, self.values, self.texts, position)
-        if _is_number(source):
-            return SourceReport(name, source.value, False, (), (text.number("source", source.value),))
-        if numbers := [text.number("target", leaf.value) for leaf in self.ends if _is_number(leaf)]:
-            return SourceReport(name, source.value, False, (), tuple(numbers))
-        query = Query(self.recording, self.targets, [graph.sought])
-        if any(slot is not None for slot in query.program()[0].sources):
-            relevant, _ = query.relevant()
-            self._connected.append((position, source, text, relevant))
-            return SourceReport(name, source.value, True, self._path(self.targets, graph.arrays, relevant))
-        if (swapped := graph.swapped(self.ends)) is not None:
-            return SourceReport(name, source.value, False, (), (swapped,))
-        reasons = [r for target in self.targets for r in _why(target, graph, text)]
+        numbers = [("source", source)] if _is_number(source) else [("target", x) for x in self.ends if _is_number(x)]
+        reasons = [text.number(role, leaf.value) for role, leaf in numbers]
+        if not numbers:
+            query = Query(self.recording, self.targets, [graph.sought])
+            if any(slot is not None for slot in query.program()[0].sources):
+                relevant, _ = query.relevant()
+                self._connected.append((position, source, text, relevant))
+                return SourceReport(name, source.value, True, self._path(self.targets, graph.arrays, relevant))
+            reasons = graph.swapped(self.ends) or [r for target in self.targets for r in _why(target, graph, text)]
         if reasons[0].kind == "new tensor" and self.names.name(source.array) is None:
             name, _ = self.texts.source(position)
         return SourceReport(name, source.value, False, (), tuple(dict.fromkeys(reasons)))
@@ -276,22 +273,21 @@ class _Case:
         self, targets: Sequence[Array], arrays: Sequence[Array], relevant: Sequence[Relevant]
     ) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target, through the entries that `Query.relevant` found."""
-        away = {id(x): 0 for x in arrays}
-        before: dict[int, tuple[Entry, int]] = {}  # the entry that made a value, and what it made it from
+        # to each value the number of operations, the last of them, and what that had from the source
+        ways: dict[int, tuple[int, Entry | None, int]] = {id(x): (0, None, 0) for x in arrays}
+
+        def nearest(values: Iterable[Any]) -> int:
+            return min((id(x) for x in values if id(x) in ways), key=lambda x: ways[x][0], default=0)
+
         for position, active_ins, active_outs, _ in relevant:
             entry = self.entries[position]
-            ways = [id(entry.inputs[i]) for i in active_ins if id(entry.inputs[i]) in away]
-            if ways:
-                came = min(ways, key=away.__getitem__)
-                for made in (id(entry.outputs[j]) for j in active_outs):
-                    if made not in away:
-                        away[made], before[made] = away[came] + 1, (entry, came)
-        ends = [id(x) for x in targets if id(x) in away]
-        end = min(ends, key=away.__getitem__) if ends else None
-        best: list[Entry] = []
-        while end in before:
-            entry, end = before[end]
-            best.append(entry)
+            if came := nearest(entry.inputs[i] for i in active_ins):
+                for j in active_outs:
+                    ways.setdefault(id(entry.outputs[j]), (ways[came][0] + 1, entry, came))
+        best, end = list[Entry](), nearest(targets)
+        while end and (last := ways[end][1]) is not None:
+            best.append(last)
+            end = ways[end][2]
         return tuple([PathStep(name_of(e), ", ".join(map(self.names.typed, e.outputs)), e.line) for e in best[::-1]])
 
 
@@ -299,13 +295,13 @@ def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     reasons = [] if has_tangent(target) else [graph.integer_target(target)]
     unwatched = graph.unwatched(target)
     if unwatched is None:
-        unwatched = text.another()
-        if unwatched and graph.first_use(*graph.arrays) is None:  # nothing is broken: another value is meant
-            return unwatched
-        replaced = None if unwatched else text.replaced()
-        if not unwatched and replaced is None and (new := text.new(target)) is not None:
+        another = text.another()
+        if another and graph.first_use(*graph.arrays) is None:  # nothing is broken: another value is meant
+            return another
+        unwatched = another or text.replaced()
+        if not unwatched and (new := text.new(target)) is not None:
             return [new]
-        unwatched = unwatched or [replaced or graph.never_watched()]
+        unwatched = unwatched or [graph.never_watched()]
     reasons += unwatched
     return reasons + _broken(target, graph, text) or [graph.unrelated(target)]
 
@@ -318,8 +314,8 @@ def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     if (mark := graph.state(target)) is not None:
         into, *values = given_at(mark)
         return [graph.state_reason(mark), *graph.breaks(values), *graph.breaks([target], [into])]
-    if (reset := graph.before_reset(target)) is not None:
-        return [reset]
+    if reset := graph.before_reset(target):
+        return reset
     reasons, followed = text.breaks(target)
     if reasons is not None:
         return reasons

@@ -16,7 +16,7 @@ from types import CodeType
 from typing import NamedTuple
 
 from ...jaxprs.types import Where
-from ...places import Line, line_of
+from ...places import Line, Place, line_of
 
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
 KERAS_GIVES_NUMPY = ("python: predict", "python: get_weights")
@@ -44,6 +44,7 @@ _BINDING = (ast.Name, ast.Tuple, ast.List)  # what an assignment binds anew; of 
 class Assignment(NamedTuple):
     """A statement that binds (or changes) `names`, computed from `uses`."""
 
+    text: Text
     names: frozenset[str]
     uses: frozenset[str]
     line: Line
@@ -56,17 +57,25 @@ class Assignment(NamedTuple):
         """Whether its text has one of these `_SIGNS`."""
         return any(_SIGNS[sign].search(self.line.text) for sign in signs)
 
-    def holds(self, line: Line) -> bool:
-        return line.file == self.line.file and self.line.number <= line.number <= self.end
+    @property
+    def inside(self) -> bool:
+        """Whether it stands in the tape's block."""
+        return self.text.block is not None and self.line.number in self.text.block
+
+    def holds(self, line: Line | None) -> bool:
+        return line is not None and line.file == self.line.file and self.line.number <= line.number <= self.end
 
 
 class Text:
-    """The source text around one place in the user's code, if it can be read."""
+    """The source text around one place in the user's code, if it can be read; `asked` is its line that runs now, of those at
+    `places`: after it nothing has run."""
 
-    def __init__(self, where: Where):
+    def __init__(self, where: Where, places: Sequence[Place]):
         self.assignments: list[Assignment] = []
         self.block: range | None = None  # the lines of the `with` statement's body
         self.scope, line = scope_of(where), line_of(where)
+        asked = (line_of(place) for place in places if scope_of(place) == self.scope)
+        self.asked = next((line.number for line in asked if line is not None), None)
         self._scope: ast.AST = ast.Module([], [])
         if where is None or line is None:
             return
@@ -96,11 +105,11 @@ class Text:
         # in a loop, a use may depend on what is below it, too
         return assignments if last is None else before[: last + 1]
 
-    def sources(self, line: int | None) -> list[tuple[str, frozenset[str]]]:
-        """What the call of ``explain`` at a line has as its sources, and the names in each; nothing where that is not seen."""
-        calls = [n for n in ast.walk(self._scope) if isinstance(n, ast.Call) and line is not None]
+    def sources(self) -> list[tuple[str, frozenset[str]]]:
+        """What the call of ``explain`` has as its sources, and the names in each; nothing where that is not seen."""
+        calls = [n for n in ast.walk(self._scope) if isinstance(n, ast.Call)]
         asking = [call for call in calls if getattr(call.func, "attr", "") == "explain"]
-        asking = [call for call in asking if call.lineno <= (line or 0) <= (call.end_lineno or 0)]
+        asking = [call for call in asking if call.lineno <= (self.asked or 0) <= (call.end_lineno or 0)]
         arguments = [x for c in asking for x in (*c.args[1:], *(k.value for k in c.keywords if k.arg == "sources"))]
         if len(arguments) != 1:
             return []
@@ -118,7 +127,7 @@ class Text:
                 first: int = node.lineno  # type: ignore[attr-defined]
                 end = getattr(node, "end_lineno", None) or first
                 defines = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-                yield Assignment(names, _used(value), self._line(first), changes, end, function, defines)
+                yield Assignment(self, names, _used(value), self._line(first), changes, end, function, defines)
 
 
 def scope_of(where: Where) -> tuple[str, int, str] | None:

@@ -120,15 +120,15 @@ class Graph:
         uncounted = "this use is not counted: " if connected else ""
         return [reason("watched late", at(e), name=self.name, where=where, uncounted=uncounted) for e in late[:1]]
 
-    def swapped(self, targets: Sequence[Leaf]) -> Reason | None:
+    def swapped(self, targets: Sequence[Leaf]) -> list[Reason]:
         """Whether it is the source that was computed from the targets."""
         ends = [(leaf, leaf.source(self.recording)._replace(watched=True)) for leaf in targets]
         came = [leaf for leaf, end in ends if Query(self.recording, [self.source.array], [end]).relevant()[0]]
         if not came or not self.dependents.isdisjoint(id(leaf.array) for leaf in targets):
-            return None
+            return []
         called = [self.names.of(leaf.array) for leaf in came]
         target = called[0] if len(called) == 1 else f"[{', '.join(called)}]"
-        return reason("swapped", at(self.made.get(id(self.source.array))), name=self.name, target=target)
+        return [reason("swapped", at(self.made.get(id(self.source.array))), name=self.name, target=target)]
 
     def squashed(self, relevant: Sequence[Relevant]) -> list[Reason]:
         """A loss of logits on the way, among `relevant`, that is given probabilities."""
@@ -241,13 +241,11 @@ class Graph:
         holder = "a Variable" if into is None else self.names.of(into)
         return reason("state", At("assign", line), holder=holder)
 
-    def before_reset(self, target: Array) -> Reason | None:
+    def before_reset(self, target: Array) -> list[Reason]:
         if self._forgotten(target):
-            return reason("reset: target", At("reset", self.last_line("reset")), target=self.names.of(target))
-        for x, position in self.leaves(target):
-            if self._forgotten(x):
-                return reason("reset: part", at(self.entries[position]), part=self.names.of(x))
-        return None
+            return [reason("reset: target", At("reset", self.last_line("reset")), target=self.names.of(target))]
+        parts = [(x, self.entries[position]) for x, position in self.leaves(target) if self._forgotten(x)]
+        return [reason("reset: part", at(entry), part=self.names.of(x)) for x, entry in parts[:1]]
 
     def _forgotten(self, x: Array) -> bool:
         reference = self.recording.forgotten.get(id(x))

@@ -32,6 +32,10 @@ _SHAPING = {"reshape", "expand_dims", "broadcast_in_dim", "broadcast_to", "getit
 Stops: TypeAlias = Callable[[Assignment, str, int | None], bool]
 
 
+def _has_not_run(statement: Assignment, wanted: str, line: int | None) -> bool:
+    return line is not None and statement.line.number > line
+
+
 def number_name(value: object, values: Variables) -> str | None:
     """What the user calls a number."""
     return next((name for name, x in values.items() if x is value), None)
@@ -42,23 +46,18 @@ class Texts:
 
     def __init__(self, recording: Recording):
         entered = [mark.where for mark in recording.marks if mark.kind in ("enter", "reset") and mark.where]
-        self.block = Text(entered[0] if entered else None)
         self._places = running()
-        self.here = Text(self._places[0] if self._places else None)
-
-    def asked(self, text: Text) -> int | None:
-        """The line of `text` that calls `explain`, so that it is known which lines have run; None if another text does."""
-        lines = (line_of(place) for place in self._places if scope_of(place) == text.scope)
-        return next((line.number for line in lines if line is not None), None)
+        self.block = Text(entered[0] if entered else None, self._places)
+        self.here = Text(self._places[0] if self._places else None, self._places)
 
     def source(self, position: int) -> tuple[str, frozenset[str]]:
         """The expression for a source in the call of `explain`, and the names in it."""
-        written = self.here.sources(self.asked(self.here)) or [("this source", frozenset())]
+        written = self.here.sources() or [("this source", frozenset())]
         return written[position if position < len(written) else 0]
 
-    def bound(self, name: str) -> list[tuple[Text, Assignment]]:
+    def bound(self, name: str) -> list[Assignment]:
         """The statements that bind `name` and may matter where `explain` is called, the last of each text first."""
-        return [(text, a) for text in (self.block, self.here) for a in text.of(root(name), self.asked(text))]
+        return [a for text in (self.block, self.here) for a in text.of(root(name), text.asked)]
 
     def sees(self, where: Place) -> bool:
         """Whether the calling code has the names of the code at `where`: the same function, or cells of one notebook."""
@@ -75,14 +74,13 @@ class TextEvidence:
 
     # ---- one name ----
 
-    def replaced(self) -> Reason | None:
+    def replaced(self) -> list[Reason]:
         """A name that was a Variable's until a tensor was bound to it."""
-        if (pair := self._replaced()) is None:
-            return None
-        statement, former = pair
-        return reason("replaced", At(None, statement.line), name=self.graph.name, former=former.line)
+        name = self.graph.name
+        return [reason("replaced", At(None, new.line), name=name, former=was.line) for new, was in self._replaced()]
 
-    def _replaced(self) -> tuple[Assignment, Assignment] | None:
+    def _replaced(self) -> list[tuple[Assignment, Assignment]]:
+        """The statement that bound the source's name to a tensor, and the one that made the Variable, if there are such."""
         name = self.graph.name
         for text in self.both:
             bound = text.of(root(name))
@@ -90,8 +88,8 @@ class TextEvidence:
             new = [a for a in bound if "Variable(" not in a.line.text and root(name) in a.uses]
             if was and new:
                 former = [a for a in was if a.line.number < new[0].line.number]
-                return new[0], (former or was)[0]
-        return None
+                return [(new[0], (former or was)[0])]
+        return []
 
     def another(self) -> list[Reason]:
         """The source, if the name had another value when the tape began to watch: of an intermediate of the tape's, or of what
@@ -102,17 +100,15 @@ class TextEvidence:
         made, watched = graph.made.get(id(array)), graph.marked("watch")[::-1]
         mark = next((m for m in watched if m.where and watched_as(m) == graph.name and self.texts.sees(m.where)), None)
         former = None if mark is None else f"the value that was watched at {line_of(mark.where)}"
-        replaced = self._replaced()
-        if mark is None and made is not None and made.line is not None and replaced is not None:
-            statement, was = replaced
-            lost = statement.holds(made.line) and self._lost_variable(array)
-            former = f"the Variable of {was.line}" if lost else None
+        for statement, was in self._replaced() if mark is None else ():
+            if made is not None and statement.holds(made.line) and self._lost_variable(array):
+                former = f"the Variable of {was.line}"
         if former is None:
             return []
         values = {"name": graph.name, "former": former}
         if made is not None:
             return [reason("another value", at(made), **values)]
-        line = next((a.line for _, a in self.texts.bound(graph.name)), None)
+        line = next((a.line for a in self.texts.bound(graph.name)), None)
         return [reason("another value: not watched", At(None, line), **values)]
 
     def new(self, target: Array) -> Reason | None:
@@ -124,7 +120,7 @@ class TextEvidence:
             called, uses = self.texts.source(self.position)
         else:
             last = self.texts.bound(name)[:1]
-            made = next((a for text, a in last if not a.says("python") and not self._inside(text, a)), None)
+            made = next((a for a in last if not a.says("python") and not a.inside), None)
             called, uses = name, frozenset() if made is None else made.uses
         seen = sorted(filter(None, (graph.names.name(x) for x, _ in graph.leaves(target))))
         of = " and ".join(n for n in seen if root(n) in uses)
@@ -144,7 +140,7 @@ class TextEvidence:
         python = not isinstance(value, (np.ndarray, np.generic))
         made_by = f"Python {type(value).__name__}" if python else f"NumPy {value.dtype}"
         name = number_name(value, self.values) or ""
-        lines: list[Line | None] = [a.line for text in self.both[::-1] for a in text.of(name, self.texts.asked(text))]
+        lines: list[Line | None] = [a.line for text in self.both[::-1] for a in text.of(name, text.asked)]
         lines += [line_of(mark.where) for mark in self.graph.conversions()[::-1]]
         called = name or number_text(value)
         return reason("python: number", At(None, next(iter(lines), None)), role=role, name=called, made_by=made_by)
@@ -152,8 +148,8 @@ class TextEvidence:
     def outside(self, target: Array) -> Reason:
         """Why the target is nothing that the tape recorded, where it is not seen how it comes from the source."""
         name = self.graph.names.of(target)
-        for text, statement in self.texts.bound(name):
-            return self._statement(text, statement, name)
+        for statement in self.texts.bound(name):
+            return self._statement(statement, name)
         line = self.graph.last_line("stop")
         stopped = ", or while recording was stopped" if line else ""
         return reason("outside", At(None, line), target=name, stopped=stopped)
@@ -163,55 +159,48 @@ class TextEvidence:
     def part(self, target: Array, gradient: Array | None) -> list[Reason]:
         """What of the source enters a target that depends on it as a number of NumPy's or Python's."""
         value = "" if gradient is None or gradient.ndim else f" ({number_text(gradient)})"
-        for text, statement, wanted in self._behind(target):
-            if self._exit(text, statement, wanted):
-                binds = "a factor or term of this line" if self._makes(text, statement, wanted) else wanted
+        for statement, wanted in self._behind(target, _has_not_run):
+            if self._exit(statement, wanted):
+                binds = "a factor or term of this line" if self._makes(statement, wanted) else wanted
                 values = {"target": self.graph.names.of(target), "binds": binds, "value": value}
                 return [reason("python: part", At(None, statement.line), **values)]
         return []
 
     def from_keras(self, target: Array) -> Reason | None:
         """Where a target was computed from what ``model.predict`` or ``get_weights`` gave."""
-        for _, statement, binds in self._behind(target):
+        for statement, binds in self._behind(target, _has_not_run):
             for case in KERAS_GIVES_NUMPY:
                 if statement.says(case):
                     return reason(case, At(None, statement.line), binds=binds)
         return None
 
-    def _behind(self, target: Array) -> Iterator[tuple[Text, Assignment, str]]:
-        """The statements that a target was computed by, as the texts tell, each with the name that it binds."""
-        for text in self.both:
-            if (start := self._start(text, target)) is not None:
-                back = self._back(text, start, lambda s, _, line: line is not None and s.line.number > line)
-                yield from ((text, statement, binds) for statement, binds in back)
+    def _behind(self, target: Array, stops: Stops) -> Iterator[tuple[Assignment, str]]:
+        """The statements that a target was computed by, up to what `stops`, each with the name that it binds."""
+        seen: set[tuple[Assignment, str]] = set()
 
-    def _back(self, text: Text, start: str, stops: Stops) -> Iterator[tuple[Assignment, str]]:
-        """The statements, on the way back from a name, up to what `stops`, each with what it binds."""
-        seen: set[tuple[str, int]] = set()
-
-        def before(wanted: str, line: int | None) -> Iterator[tuple[Assignment, str]]:
+        def before(text: Text, wanted: str, line: int | None) -> Iterator[tuple[Assignment, str]]:
             for statement in text.of(wanted, line):
-                number = statement.line.number
-                if (wanted, number) not in seen and not stops(statement, wanted, line):
-                    seen.add((wanted, number))
+                if (statement, wanted) not in seen and not stops(statement, wanted, line):
+                    seen.add((statement, wanted))
                     yield statement, wanted
                     for used in sorted(statement.uses):
-                        yield from before(used, number - (not statement.changes))
+                        yield from before(text, used, statement.line.number - (not statement.changes))
 
-        return before(start, self.texts.asked(text))
+        for text in self.both:
+            if (start := self._start(text, target)) is not None:
+                yield from before(text, start, text.asked)
 
-    def _exit(self, text: Text, statement: Assignment, binds: str) -> bool:
+    def _exit(self, statement: Assignment, binds: str) -> bool:
         """Whether a statement of the block makes a floating-point number of what depends on the source."""
         numpy = statement.says("python") and not statement.says("shape", "choice")
-        if not numpy or statement.defines or not self._inside(text, statement):
+        if not numpy or statement.defines or not statement.inside:
             return False
         for mark in self.graph.conversions():
-            line, x = line_of(mark.where), mark.about[1]()
-            if line is not None and statement.holds(line) and has_tangent(x):
+            if statement.holds(line_of(mark.where)) and has_tangent(mark.about[1]()):
                 return True
         value = self.values.get(binds)
         floats = isinstance(value, (float, np.ndarray, np.generic)) and np.asarray(value).dtype.kind in "fc"
-        if text.of(binds, self.texts.asked(text))[:1] != [statement] or not floats:
+        if not self._is_last(statement, binds) or not floats:
             return False
         return any(map(self._depends, map(self._array_of, statement.uses)))  # what is no Tensor leaves without a mark
 
@@ -237,7 +226,7 @@ class TextEvidence:
             return entry.op.name in _SHAPING
         name = self.graph.names.name(column)
         bound = self.texts.bound(name) if name else []
-        return not bound or any(a.says("shaping") for _, a in bound)
+        return not bound or any(a.says("shaping") for a in bound)
 
     # ---- back from the target ----
 
@@ -245,19 +234,16 @@ class TextEvidence:
         """What is broken on the way, if the statement is found in which the path leaves the tape; and whether the text could
         be followed back from the target's name."""
         graph, source = self.graph, root(self.graph.name)
-        starts = ((text, self._start(text, target)) for text in self.both)
-        text, start = next(((text, start) for text, start in starts if start is not None), (None, ""))
-        if text is None:
-            return None, False
-        back = self._back(text, start, lambda s, wanted, _: self._makes(text, s, wanted))
-        leaving = [(s, wanted) for s, wanted in back if not s.defines and self._gets(text, s)]
+        text = next((text for text in self.both if self._start(text, target) is not None), None)
+        back = self._behind(target, lambda s, wanted, _: self._makes(s, wanted))
+        leaving = [(s, wanted) for s, wanted in back if s.text is text and not s.defines and self._gets(s)]
         if not leaving:
-            return None, any(source in a.names | a.uses for a in text.assignments)
-        statement, binds = next((pair for pair in leaving if self._way_out(text, *pair)), leaving[0])
+            return None, text is not None and any(source in a.names | a.uses for a in text.assignments)
+        statement, binds = next((pair for pair in leaving if self._way_out(*pair)), leaving[0])
         came = self._frontier(statement)
         if came and not any(map(has_tangent, came)):  # an index, a count: the path broke when it was made
             return graph.breaks(came), True
-        broken = self._statement(text, statement, binds, came, graph.name)
+        broken = self._statement(statement, binds, came, graph.name)
         # the target itself may stand outside as well
         on_tape = id(target) in graph.made or id(target) in graph.watched
         late = [] if on_tape else [self.outside(target)]
@@ -274,22 +260,23 @@ class TextEvidence:
         roots = (root(name) for name in called if name is not None)
         return next((name for name in roots if text.of(name)), None)
 
-    def _gets(self, text: Text, statement: Assignment) -> bool:
+    def _gets(self, statement: Assignment) -> bool:
         """Whether a statement uses what depends on the source."""
         source, before = root(self.graph.name), statement.line.number - (not statement.changes)
         # a Variable that nothing read in the block was not used there, if the tape recorded all of it
         partly = self.graph.marked("stop") or statement.says("thread")
-        if source in statement.uses and (partly or not self.graph.never_read or not self._inside(text, statement)):
+        if source in statement.uses and (partly or not self.graph.never_read or not statement.inside):
             return True
-        made = [(used, s) for used in statement.uses - {source} for s in text.of(used, before)]
-        return any(s.defines and source in s.uses or self._makes(text, s, used) for used, s in made)
+        made = [(used, s) for used in statement.uses - {source} for s in statement.text.of(used, before)]
+        return any(s.defines and source in s.uses or self._makes(s, used) for used, s in made)
 
-    def _inside(self, text: Text, statement: Assignment) -> bool:
-        return text.block is not None and statement.line.number in text.block
+    def _is_last(self, statement: Assignment, name: str) -> bool:
+        """Whether `name` means what a statement bound to it."""
+        return statement.text.of(name, statement.text.asked)[:1] == [statement]
 
-    def _makes(self, text: Text, statement: Assignment, name: str) -> bool:
+    def _makes(self, statement: Assignment, name: str) -> bool:
         """Whether what a statement binds to `name` depends on the source, as far as the tape has recorded."""
-        if text.of(name, self.texts.asked(text))[:1] == [statement] and name in self.values:
+        if self._is_last(statement, name) and name in self.values:
             return self._depends(self._array_of(name))
         if statement.says("python", "thread"):
             return False
@@ -305,8 +292,7 @@ class TextEvidence:
 
     def _at(self, statement: Assignment) -> list[Entry]:
         """The entries that ran on the lines of a statement."""
-        lines = [(entry, line_of(entry.where)) for entry in self.graph.entries]
-        return [entry for entry, line in lines if line is not None and statement.holds(line)]
+        return [entry for entry in self.graph.entries if statement.holds(entry.line)]
 
     def _frontier(self, statement: Assignment) -> list[Array]:
         """The values depending on the source that a statement uses: the last that it computed itself, or what it names."""
@@ -324,51 +310,50 @@ class TextEvidence:
 
     # ---- one statement ----
 
-    def _stops(self, text: Text, line: Line) -> bool:
-        """Whether recording was stopped at a line."""
+    def _stops(self, statement: Assignment) -> bool:
+        """Whether recording was stopped at a statement."""
         stops = [line_of(mark.where) for mark in self.graph.marked("stop")]
-        spans = [text.span_at(stop.number) for stop in stops if stop is not None]
-        return any(span is not None and line.number in span for span in spans)
+        spans = [statement.text.span_at(stop.number) for stop in stops if stop is not None]
+        return any(span is not None and statement.line.number in span for span in spans)
 
-    def _way_out(self, text: Text, statement: Assignment, binds: str) -> str | None:
+    def _way_out(self, statement: Assignment, binds: str) -> str | None:
         """The case of how a path leaves the tape at a statement; None where that is not seen."""
-        block, line = self.texts.block, statement.line
-        if self._stops(text, line):
+        block = self.texts.block
+        if self._stops(statement):
             return "stopped"
         if statement.says("thread"):
             return "thread"
         if statement.says("python") or isinstance(self.values.get(binds), _PYTHON_VALUES):
             return "python"
-        if self._inside(text, statement):
+        if statement.inside:
             other = None if statement.function is None and self._at(statement) else "python"
             return "shape" if statement.says("shape") else other
-        if block.block is None or text.scope != block.scope:
+        if block.block is None or statement.text.scope != block.scope:
             return "outside: elsewhere"
-        return "before" if line.number < block.block[0] else "after"
+        return "before" if statement.line.number < block.block[0] else "after"
 
     def _statement(
-        self, text: Text, statement: Assignment, binds: str, came: Sequence[Array] = (), name: str = "its argument"
+        self, statement: Assignment, binds: str, came: Sequence[Array] = (), name: str = "its argument"
     ) -> Reason:
         """How the path leaves the tape at a statement, which uses the values `came` of the source `name`."""
         line: Line | None = statement.line
         for mark in self.graph.marked("state"):
             if line_of(mark.where) == line and mark.about[0] is not None:
                 return self.graph.state_reason(mark)
-        case = self._way_out(text, statement, binds) or "python"
-        if case in ("python", "shape") and self._inside(text, statement):
-            if (mark := self._converted(text, statement, came)) is not None:
+        case = self._way_out(statement, binds) or "python"
+        if case in ("python", "shape") and statement.inside:
+            if (mark := self._converted(statement, came)) is not None:
                 case, line = "python", line_of(mark.where)
         block = self.texts.block.block or (0,)
         return reason(case, At(None, line), binds=binds, name=name, first=block[0], last=block[-1])
 
-    def _converted(self, text: Text, statement: Assignment, came: Sequence[Array]) -> Any:
+    def _converted(self, statement: Assignment, came: Sequence[Array]) -> Any:
         """Where a function that a statement calls converted a value to NumPy or Python, if that is on record."""
         made = self.graph.positions
         begin = max([made[id(x)] + 1 for x in came if id(x) in made], default=0)
         ran = [made[id(entry.outputs[0])] for entry in self._at(statement) if entry.outputs]
         end = min([position for position in ran if position >= begin], default=len(self.graph.entries))
         marks = [mark for mark in self.graph.conversions() if begin <= mark.position <= end]
-        lines = [line_of(mark.where) for mark in marks]
-        if any(line is not None and statement.holds(line) for line in lines):
+        if any(statement.holds(line_of(mark.where)) for mark in marks):
             return None
-        return next((mark for mark in marks if scope_of(mark.where) != text.scope), None)
+        return next((mark for mark in marks if scope_of(mark.where) != statement.text.scope), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import linecache
 import os.path
 import re
 import textwrap
@@ -26,7 +27,7 @@ from ...seeing.tables import sections
 from .comparing import STEPS
 from .observing import Applied, Carried, Gradient, Observer, Optimizer
 from .optimizers import optax_text
-from .pieces import Kind, Piece, Refused, as_function
+from .pieces import Kind, Piece, Refused, as_function, where
 from .steps import Steps
 
 PARTS = sections(Path(__file__).with_name("parts.txt"))
@@ -48,10 +49,11 @@ class Module:
     """
 
     def __init__(self, path: Path, observer: Observer):
-        self.path, self.text, self.observer = path, path.read_text(), observer
+        self.path, self.observer = path, observer
         if not observer.steps:
-            tape = "no step" if "GradientTape" in self.text else "no step: no tape"
-            raise Refused(path.name, "no step: Keras trains" if ".fit(" in self.text else tape)
+            text = path.read_text()
+            tape = "no step" if "GradientTape" in text else "no step: no tape"
+            raise Refused(path.name, "no step: Keras trains" if ".fit(" in text else tape)
         self.steps = Steps(observer)
         self.module = source.Module(taken={*_TAKEN})
         self.optimizers: dict[int, tuple[Optimizer, str, list[str]]] = {}  # by id; its name, and what it updates
@@ -59,9 +61,6 @@ class Module:
         self.definitions: list[str] = []  # of optimizers
         self.groups = self._groups()
         self.updates = [self._update(kind) for kind in self.steps.kinds]
-
-    def at(self, part: Any) -> str:
-        return f"{self.path.name}:{part.line}"
 
     # -- the tree of parameters
 
@@ -156,7 +155,7 @@ class Module:
         text = [
             "@jax.jit",
             f"def {kind.name}({', '.join([*self.carry, *kind.arguments])}):",
-            f'    """The step at {self.at(kind.block)}: the new {", ".join(self.carry)}, and the losses of the old."""',
+            f'    """The step at {where(kind.block)}: the new {", ".join(self.carry)}, and the losses of the old."""',
             *_laid_out([*lines, f"return {', '.join(returned)}, {f'({values})' if several else values}"], "    "),
         ]
         return "\n".join(text)
@@ -170,8 +169,8 @@ class Module:
     def _loss(self, kind: Kind, piece: Piece, end: str) -> list[str]:
         gradient: Gradient = piece.subject[0]
         if any(x.dtype.kind == "c" for (group, _), x in piece.labels.items() if group == "params"):
-            raise Refused(self.at(gradient), "complex")
-        function = self._printed(kind, piece, gradient.name, self.at(gradient))
+            raise Refused(where(gradient), "complex")
+        function = self._printed(kind, piece, gradient.name, where(gradient))
         piece.function = function
         has_aux = isinstance(piece.targets, tuple)
         call = self._arguments(piece)
@@ -262,7 +261,7 @@ class Module:
     # -- optimizers
 
     def _optimizer(self, applied: Applied, names: list[str]) -> str:
-        optimizer, at = applied.optimizer, self.at(applied)
+        optimizer, at = applied.optimizer, where(applied)
         if id(optimizer) in self.optimizers:
             _, known, updates = self.optimizers[id(optimizer)]
             if set(updates) != set(names):
@@ -402,16 +401,13 @@ class Module:
     def _where(self) -> str:
         """A comment: which lines of the program are the step, and what to put there."""
         lines = ["# Before the loop of the program: " + f"{', '.join(self.carry)} = init()"]
-        program = self.text.splitlines()
         for kind in self.steps.kinds:
-            at = sorted({kind.block.line} | {n for step in kind.steps for n in self.steps.lines(step)})
-            lines.append(f"# In place of the lines {', '.join(map(str, at))}: {self._step_call(kind)}")
-            if Path(kind.block.file).resolve() == self.path.resolve():
-                lines += [
-                    f"#   {n}: {program[n - 1].strip()}"[:110]
-                    for n in at
-                    if n <= len(program) and kind.name == "update"
-                ]
+            places = sorted({kind.block.place} | {place for step in kind.steps for place in self.steps.places(step)})
+            names = {place: f"{Path(place[0]).name}:" if place[0] != str(self.path) else "" for place in places}
+            numbers = ", ".join(f"{name}{n}" for (_, n), name in names.items())
+            lines.append(f"# In place of the lines {numbers}: {self._step_call(kind)}")
+            if kind.name == "update":
+                lines += [f"#   {name}{n}: {linecache.getline(f, n).strip()}"[:110] for (f, n), name in names.items()]
             if any(isinstance(self.steps.variables.get(n), Carried) for n in kind.arguments):
                 lines.append("# params holds what the arguments become.")
         return "\n".join(row for line in lines for row in textwrap.wrap(line, 118, subsequent_indent="#     "))

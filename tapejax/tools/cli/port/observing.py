@@ -30,6 +30,7 @@ from ...seeing.listing import Names, parts_of, user_frames
 from .comparing import STEPS
 
 Optimizer: TypeAlias = Any  # of Keras
+Place: TypeAlias = tuple[str, int]  # a file, and the line in it
 
 
 @dataclass(eq=False)
@@ -41,10 +42,9 @@ class Carried:
 
 @dataclass
 class Block:
-    """A ``with`` statement over a tape: its line, and the values of the names around it, before it."""
+    """A ``with`` statement over a tape: its place, and the values of the names around it, before it."""
 
-    file: str
-    line: int
+    place: Place
     before: dict[str, Value]
     names: tuple[str, ...]  # those of `before` that belong to a function's call, not to the module
 
@@ -56,7 +56,7 @@ class Gradient:
 
     block: Block
     name: str  # of the loss
-    line: int
+    place: Place
     recording: Recording
     targets: list[Array]
     variables: list[VariableLike | Carried]
@@ -76,7 +76,7 @@ class Applied:
     optimizer: Optimizer
     name: str  # what the program calls it
     model: str  # and the model whose variables it changes, if there is one
-    line: int
+    place: Place
     gradients: list[Array | None]
     variables: list[VariableLike]
     before: list[Array]
@@ -90,7 +90,7 @@ class Assigned:
     """One assignment to a variable, or all of a step: the array before, the value assigned last, and the array then."""
 
     variable: VariableLike | Carried
-    line: int
+    place: Place
     before: Array
     value: Value
     after: Array
@@ -216,7 +216,7 @@ class Observer:
         for carried, before in pairs:
             after = names.get(carried.path)
             if id(after) in made:
-                step.events.append(Assigned(carried, 0, before, after, after))
+                step.events.append(Assigned(carried, _place(frame), before, after, after))
         return any(names.get(carried.path, before) is not before for carried, before in pairs)
 
     def _made_of_gradients(self, step: Step) -> set[int]:
@@ -265,10 +265,9 @@ class Observer:
         if not self.active:
             self._begin(frame)
         self.active.append(tape)
-        code, own = frame.f_code, frame.f_locals is not frame.f_globals
-        names = tuple(frame.f_locals) if own else ()
+        names = () if frame.f_locals is frame.f_globals else tuple(frame.f_locals)
         before = snapshot(frame) if self._count < STEPS else {}
-        vars(tape)["_block"] = Block(code.co_filename, frame.f_lineno, before, names)
+        vars(tape)["_block"] = Block(_place(frame), before, names)
         return original(tape)
 
     def _exit(self, original: Callable, tape: GradientTape, *exception: Any) -> None:
@@ -303,7 +302,7 @@ class Observer:
         block, sources = vars(tape)["_block"], [leaf.array for leaf in leaves]
         name = next((text for x in targets if "loss" in (text := texts.get(id(x), "")) and text.isidentifier()), "loss")
         step.gradients.append(
-            Gradient(block, name, frame.f_lineno, recording, targets, variables, sources, arrays, inside)
+            Gradient(block, name, _place(frame), recording, targets, variables, sources, arrays, inside)
         )
         return found
 
@@ -340,7 +339,7 @@ class Observer:
         ids = set(map(id, variables))
         model = next((text for text, trained in models if set(map(id, trained)) == ids), "")
         self._step.applied.append(
-            Applied(optimizer, name, model, frame.f_lineno, arrays, variables, before, after, rate, count)
+            Applied(optimizer, name, model, _place(frame), arrays, variables, before, after, rate, count)
         )
         return result
 
@@ -355,7 +354,7 @@ class Observer:
             with outside():
                 self._name([variable], self._step.recording, frame)
         value = value if leaf is None else leaf.array
-        self._step.events.append(Assigned(variable, frame.f_lineno, before, value, after))
+        self._step.events.append(Assigned(variable, _place(frame), before, value, after))
         return result
 
     def _change(self, original: Callable, variable: VariableLike, change: Callable, *rest: Any) -> Any:
@@ -391,6 +390,10 @@ def held(variable: VariableLike) -> Array:
 
 def user_frame() -> FrameType | None:
     return next(user_frames(), None)
+
+
+def _place(frame: FrameType) -> Place:
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def snapshot(frame: FrameType, arrays: bool = True) -> dict[str, Value]:

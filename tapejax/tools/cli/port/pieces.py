@@ -151,8 +151,9 @@ def _key(op: Any) -> Hashable:
     return op.canonicalised() if getattr(function, "__closure__", op) else function.__code__
 
 
-def where(step: Step, part: Gradient | Applied) -> str:
-    return f"{step.gradients[0].block.file}:{part.line}"
+def where(part: Block | Gradient | Applied) -> str:
+    file, line = part.place
+    return f"{Path(file).name}:{line}"
 
 
 # ---- as a function --------------------------------------------------------------------------------------------------

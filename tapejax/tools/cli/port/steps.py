@@ -22,7 +22,7 @@ from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
 from .alike import argument_name, matching, same
 from .comparing import STEPS
-from .observing import Applied, Assigned, Block, Carried, Gradient, Observer, Step
+from .observing import Applied, Assigned, Block, Carried, Gradient, Observer, Place, Step
 from .pieces import BETWEEN, Kind, Label, Piece, Refused, piece_of, where
 
 KINDS = 4  # of steps, at one place: batches of different sizes, say
@@ -68,7 +68,7 @@ class Steps:
         self._constants: list[Value] = []  # what steps read that was the same whenever they ran
         often = sorted(self.kinds, key=lambda kind: -len(kind.steps))
         if len(often[0].steps) < 2:
-            at = where(often[0].steps[0], often[0].steps[0].gradients[0])
+            at = where(often[0].steps[0].gradients[0])
             raise Refused(at, "one step")
         for kind in often:
             self._find_arguments(kind)
@@ -108,12 +108,12 @@ class Steps:
         """The gradients that optimizers are given."""
         return [piece for kind in self.kinds for piece in kind.of_role("change")]
 
-    def lines(self, step: Step) -> set[int]:
-        """The lines at which gradients are taken and variables changed, which a printed step replaces."""
+    def places(self, step: Step) -> set[Place]:
+        """Where gradients are taken and variables changed, which a printed step replaces."""
         inside = {id(each.variable) for each in _in_blocks(step)}  # which the function is given back
         parts: list[Any] = [a for key, a in step.assigned().items() if key in self.trained | self.state - inside]
         parts = [part for part in parts if not isinstance(part.variable, Carried)]
-        return {part.line for part in (*parts, *step.gradients, *step.applied)}
+        return {part.place for part in (*parts, *step.gradients, *step.applied)}
 
     # -- pieces
 
@@ -153,14 +153,14 @@ class Steps:
         for piece in updates:
             between = [name for group, name in piece.labels if group == BETWEEN]
             if between:
-                raise Refused(where(step, step.applied[0]), "between updates", name=between[0])
+                raise Refused(where(step.applied[0]), "between updates", name=between[0])
         used = {label[0] for piece in updates for label in piece.labels}
         losses = []
         for i, gradient in enumerate(step.gradients, 1):
             if f"gradients_{i}" in used:
                 losses.append(self._loss(step, gradient, known, f"gradients_{i}"))
         if not losses:
-            raise Refused(where(step, step.gradients[0]), "nothing changes")
+            raise Refused(where(step.gradients[0]), "nothing changes")
         return [*losses, *updates]
 
     def _values_from(self, step: Step, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
@@ -175,12 +175,12 @@ class Steps:
         for variable, read in recording.variables.values():
             arrays = list(read.values())
             if len(arrays) > 1 and id(variable) in self.trained | self.state:
-                raise Refused(where(step, gradient), "assigned in the block", name=self.name(variable))
+                raise Refused(where(gradient), "assigned in the block", name=self.name(variable))
             if id(variable) in self.trained:
                 own[id(arrays[0])] = self.label(variable, arrays[0]), arrays[0]
         state = self._values_from(step, self.state, gradient)
         rest = step, gradient.block
-        self._piece("loss", gradient, recording.entries, gradient.targets, own, *rest, strict=where(step, gradient))
+        self._piece("loss", gradient, recording.entries, gradient.targets, own, *rest, strict=where(gradient))
         target = gradient.targets[0] if len(gradient.targets) == 1 else gradient.targets
         targets = (target, state) if state else target
         piece = self._piece("loss", gradient, recording.entries, targets, own, *rest)
@@ -247,14 +247,14 @@ class Steps:
     def _require_few(self, step: Step, pieces: list[Piece]) -> None:
         """Refuses programs whose steps are different programs each time."""
         block = pieces[0].subject[0].block
-        alike = [kind for kind in self.kinds if (kind.block.file, kind.block.line) == (block.file, block.line)]
+        alike = [kind for kind in self.kinds if kind.block.place == block.place]
         if len(alike) <= KINDS:
             return
         for mine, other in zip(alike[0].pieces, pieces, strict=False):
             pairs = zip(mine.key[0], other.key[0], other.positions, strict=False)  # type: ignore[index]
             line = next((other.entries[i].line for a, b, i in pairs if a != b), None)
             if mine.key != other.key:
-                at, text = line or where(step, pieces[0].subject[0]), f" (`{line.text}`)" if line else ""
+                at, text = line or where(pieces[0].subject[0]), f" (`{line.text}`)" if line else ""
                 raise Refused(at, "other operations", number=step.number, text=text)
 
     def _find_arguments(self, kind: Kind) -> None:

@@ -319,6 +319,16 @@ def test_what_the_program_does_besides_is_no_part_of_it(ported):
     assert "slope(tf" not in text and "def slope(" in text
 
 
+def test_lines_of_another_file_are_called_by_its_name(ported, tmp_path):
+    step, loop = BEGIN.format(block=PLAIN, loop="").rstrip(), LOOP.replace("step(", "ported_step.step(")
+    (tmp_path / "ported_step.py").write_text(step)
+    begin = "import numpy as np, ported_step, tensorflow as tf\nrng = np.random.default_rng(0)\n"
+    status, printed, text = ported(begin + loop)
+    assert status == 0, printed
+    assert "# In place of the lines ported_step.py:10, ported_step.py:12: params, loss = update(params, x)" in text
+    assert "#   ported_step.py:10: with tf.GradientTape() as tape:" in text and "The step at ported_step.py:10" in text
+
+
 def test_a_gradient_of_the_user_s_own_is_a_custom_vjp(ported):
     rule = "@tf.custom_gradient\ndef halved(x):\n    return x, lambda dy: dy / 2\n\n\n"
     status, printed, text = ported(
