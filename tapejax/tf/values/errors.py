@@ -65,7 +65,7 @@ class NonFiniteError(InvalidArgumentError):
       entry: the operation, as ``tape[i]`` gives it; ``entry.op.name`` is its name.
       line: the line of the user's code that ran it, with its ``file``, ``number`` and ``text``; or None.
       value: the array.
-      remedy: the end of the message, what to do; empty where that depends on the operation.
+      said, remedy: the message without its end; the end, what to do, empty where that depends on the operation.
     """
 
     def __init__(self, message: str, direction: str = "", entry: Any = None, value: Any = None, remedy: str = ""):

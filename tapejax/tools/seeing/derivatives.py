@@ -39,14 +39,13 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     if found is None:
         return []
     made = {slot for step in op.program.steps for slot in step.outs}
+    parts = _parts(line, found, made, scope)
     if len(set(held)) < len(held) or not made.isdisjoint(op.program.sources):
-        parts = _parts(line, found, made)
-        written = [
-            write(writer, part, before, depth, scope)
-            for part in parts[::-1]
-            if not scope.used.keys().isdisjoint(map(id, part.outputs))
-        ]
+        written = [write(writer, part, before, depth, scope) for part in parts[::-1]]
         return [statement for part in written[::-1] for statement in part] if all(written) else []
+    fewer = any(len(part.outputs) < len(line.outputs) for part in parts)
+    if fewer and not any(id(x) in writer.paths for x in sources):
+        return write(writer, parts[0], before, depth, scope)
     if not all(map(has_tangent, (x for x in (*sources, *targets) if x is not None))):
         return []
     varying = _varying(line, scope)
@@ -55,15 +54,16 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     return _Derivative(writer, line, op, before, depth, scope, sources, targets, found, varying).statements()
 
 
-def _parts(line: Line, found: Sequence[bool], made: Set[int]) -> list[Line]:
-    """A gradient with respect to one value twice, or to `made` values of its function, as several: one for each of these, and
-    one for all others."""
+def _parts(line: Line, found: Sequence[bool], made: Set[int], scope: Scope) -> list[Line]:
+    """A gradient, of what `scope` uses; with respect to one value twice, or to `made` values of its function, as several: one
+    for each of these, and one for all others."""
     op: Any = line.op
     if op.kind != "gradient":
         return []
     slots = op.program.sources
     results = iter(line.outputs)
-    output_of = {i: next(results) for i, there in enumerate(found) if there}
+    every = {i: next(results) for i, there in enumerate(found) if there}
+    output_of = {i: x for i, x in every.items() if id(x) in scope.used}
     alone = [i for i in output_of if slots[i] in made or slots[i] in slots[:i]]
     groups = [[i for i in output_of if i not in alone], *([i] for i in alone)]
     parts = []
@@ -149,11 +149,12 @@ class _Derivative:
         inner = self._scope()
         function = self._function(inner)
         of = new_key()
-        name = names.wishes.pop(inner.keys[id(self.ends[0])], None) or self.writer.called.get(id(self.ends[0]), "")
+        called = self.writer.called.get(id(self.ends[0]), "").partition("[")[0]
+        name = names.wishes.pop(inner.keys[id(self.ends[0])], None) or called
         for out in (out for s in function.statements for out in s.outs if out and names.wishes.get(out) == name):
             del names.wishes[out]  # the name is the target's by now
         used = id(self.ends[0]) in self.scope.used
-        names.wishes[of] = f"{identifier(name)}_fn" if used or not name else identifier(name)
+        names.wishes[of] = f"{identifier(name)}_fn" if used and name else identifier(name or "function")
         scopes.inline(function, names, self.depth + 2)
         self.function, self.of = function, of
         return [Statement([of], function=function), *getattr(self, f"_{self.op.kind}")()]

@@ -187,7 +187,19 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
             if _moved(function, todo, uses, s, expression, names, depth):
                 continue
         done.append(s)
+    if depth > 1 and done and (call := _handed_on(done[-1], function.result, names)) is not None:
+        function.result, function.origins = call, (*done.pop().origins, *function.origins)
     function.statements = done
+
+
+def _handed_on(last: Statement, result: ast.expr, names: Names) -> ast.expr | None:
+    """``jax.grad(f, argnums=(0, 1))(x, y)``, if its results are the `result`."""
+    match last.expression, result:
+        case ast.Call(func=ast.Call(), args=args), ast.Tuple(elts=elts) if not last.pattern:
+            outs = last.outs if len(last.outs) > 1 else [f"{last.outs[0]}[{i}]" for i in range(len(args))]
+            texts = [layout.text_of(names.meanings.get(getattr(x, "id", ""), x)) for x in elts]
+            return last.expression if texts == outs else None
+    return None
 
 
 def _moved(

@@ -32,6 +32,10 @@ _SHAPING = {"reshape", "expand_dims", "broadcast_in_dim", "broadcast_to", "getit
 Stops: TypeAlias = Callable[[Assignment, str, int | None], bool]
 
 
+def _has_not_run(statement: Assignment, wanted: str, line: int | None) -> bool:
+    return line is not None and statement.line.number > line
+
+
 def number_name(value: object, values: Variables) -> str | None:
     """What the user calls a number."""
     return next((name for name, x in values.items() if x is value), None)
@@ -155,7 +159,7 @@ class TextEvidence:
     def part(self, target: Array, gradient: Array | None) -> list[Reason]:
         """What of the source enters a target that depends on it as a number of NumPy's or Python's."""
         value = "" if gradient is None or gradient.ndim else f" ({number_text(gradient)})"
-        for statement, wanted in self._behind(target):
+        for statement, wanted in self._behind(target, _has_not_run):
             if self._exit(statement, wanted):
                 binds = "a factor or term of this line" if self._makes(statement, wanted) else wanted
                 values = {"target": self.graph.names.of(target), "binds": binds, "value": value}
@@ -164,32 +168,27 @@ class TextEvidence:
 
     def from_keras(self, target: Array) -> Reason | None:
         """Where a target was computed from what ``model.predict`` or ``get_weights`` gave."""
-        for statement, binds in self._behind(target):
+        for statement, binds in self._behind(target, _has_not_run):
             for case in KERAS_GIVES_NUMPY:
                 if statement.says(case):
                     return reason(case, At(None, statement.line), binds=binds)
         return None
 
-    def _behind(self, target: Array) -> Iterator[tuple[Assignment, str]]:
-        """The statements that a target was computed by, as the texts tell, each with the name that it binds."""
-        for text in self.both:
-            if (start := self._start(text, target)) is not None:
-                yield from self._back(text, start, lambda s, _, line: line is not None and s.line.number > line)
+    def _behind(self, target: Array, stops: Stops) -> Iterator[tuple[Assignment, str]]:
+        """The statements that a target was computed by, up to what `stops`, each with the name that it binds."""
+        seen: set[tuple[Assignment, str]] = set()
 
-    def _back(self, text: Text, start: str, stops: Stops) -> Iterator[tuple[Assignment, str]]:
-        """The statements, on the way back from a name, up to what `stops`, each with what it binds."""
-        seen: set[tuple[str, int]] = set()
-
-        def before(wanted: str, line: int | None) -> Iterator[tuple[Assignment, str]]:
+        def before(text: Text, wanted: str, line: int | None) -> Iterator[tuple[Assignment, str]]:
             for statement in text.of(wanted, line):
-                number = statement.line.number
-                if (wanted, number) not in seen and not stops(statement, wanted, line):
-                    seen.add((wanted, number))
+                if (statement, wanted) not in seen and not stops(statement, wanted, line):
+                    seen.add((statement, wanted))
                     yield statement, wanted
                     for used in sorted(statement.uses):
-                        yield from before(used, number - (not statement.changes))
+                        yield from before(text, used, statement.line.number - (not statement.changes))
 
-        return before(start, text.asked)
+        for text in self.both:
+            if (start := self._start(text, target)) is not None:
+                yield from before(text, start, text.asked)
 
     def _exit(self, statement: Assignment, binds: str) -> bool:
         """Whether a statement of the block makes a floating-point number of what depends on the source."""
@@ -235,14 +234,11 @@ class TextEvidence:
         """What is broken on the way, if the statement is found in which the path leaves the tape; and whether the text could
         be followed back from the target's name."""
         graph, source = self.graph, root(self.graph.name)
-        starts = ((text, self._start(text, target)) for text in self.both)
-        text, start = next(((text, start) for text, start in starts if start is not None), (None, ""))
-        if text is None:
-            return None, False
-        back = self._back(text, start, lambda s, wanted, _: self._makes(s, wanted))
-        leaving = [(s, wanted) for s, wanted in back if not s.defines and self._gets(s)]
+        text = next((text for text in self.both if self._start(text, target) is not None), None)
+        back = self._behind(target, lambda s, wanted, _: self._makes(s, wanted))
+        leaving = [(s, wanted) for s, wanted in back if s.text is text and not s.defines and self._gets(s)]
         if not leaving:
-            return None, any(source in a.names | a.uses for a in text.assignments)
+            return None, text is not None and any(source in a.names | a.uses for a in text.assignments)
         statement, binds = next((pair for pair in leaving if self._way_out(*pair)), leaving[0])
         came = self._frontier(statement)
         if came and not any(map(has_tangent, came)):  # an index, a count: the path broke when it was made

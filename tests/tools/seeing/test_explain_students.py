@@ -366,6 +366,29 @@ def test_predict(tmp_path):
     assert "model(x, training=True)" in report.reasons[-1].remedy
 
 
+def loss_of(prediction):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(prediction**2)
+    return tape, loss
+
+
+def test_predict_where_explain_is_called():
+    """The block's function has the loss, and the statement that matters stands in its caller."""
+
+    class Model:
+        def __init__(self):
+            self.w = tf.Variable(2.0)
+
+        def predict(self, x):
+            return np.asarray(x, np.float32) * self.w.numpy()
+
+    model = Model()
+    prediction = model.predict([1.0, 2.0])
+    tape, loss = loss_of(prediction)
+    (report,) = tape.explain(loss, [model.w])
+    assert "prediction was computed by predict()" in str(report)
+
+
 # ---- layer.get_weights ----
 
 

@@ -666,14 +666,12 @@ def f(params, x, y):  # for x: float32[6], y: float32[6]
     u = net(params, x, y)
 
     def u_x(x):
-        t0, _ = jax.grad(lambda x, y: jnp.sum(net(params, x, y)), argnums=(0, 1))(x, y)
-        return t0
+        return jax.grad(lambda x: jnp.sum(net(params, x, y)))(x)
 
     u_xx = jax.grad(lambda x: jnp.sum(u_x(x)))(x)
 
     def u_y(y):
-        _, t0 = jax.grad(lambda x, y: jnp.sum(net(params, x, y)), argnums=(0, 1))(x, y)
-        return t0
+        return jax.grad(lambda y: jnp.sum(net(params, x, y)))(y)
 
     u_yy = jax.grad(lambda y: jnp.sum(u_y(y)))(y)
     loss = jnp.mean((u_xx + u_yy + 4.0 * u - jnp.sin(x) * jnp.sin(y)) ** 2)
