@@ -59,11 +59,14 @@ def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
     """The calls that each entry was run in: of the block that records, and of functions that are printed."""
     before: tuple[Place, ...] = ()
     calls: list[int] = []
+    stacks = [entry.calls or ((entry.where,) if entry.where else ()) for entry in entries]
+    ran: dict[CodeType, set[int]] = {}  # the instructions that ran operations
+    for code, instruction in itertools.chain.from_iterable(stacks):
+        ran.setdefault(code, set()).add(instruction)
     found = []
-    for i, entry in enumerate(entries):
-        places = entry.calls or ((entry.where,) if entry.where else ())
-        again = i > 0 and entries[i - 1].op == entry.op
-        calls = calls[: _shared(before, places, again)]
+    for i, places in enumerate(stacks):
+        again = i > 0 and entries[i - 1].op == entries[i].op
+        calls = calls[: _shared(before, places, again, ran)]
         calls += [next_number() for _ in places[len(calls) :]]
         running = [Running(*place, call, place[1]) for place, call in zip(places, calls, strict=True)]
         for j, each in enumerate(running[1:]):
@@ -79,8 +82,9 @@ def depth_of(lines: Sequence[Line]) -> int:
     return max(len(os.path.commonprefix([[each.call for each in line.calls] for line in lines])) - 1, 0)
 
 
-def _shared(before: Sequence[Place], after: Sequence[Place], again: bool) -> int:
-    """In how many calls both of two operations were run, the second right after the first. `again`: they do the same."""
+def _shared(before: Sequence[Place], after: Sequence[Place], again: bool, ran: Mapping[CodeType, Set[int]]) -> int:
+    """In how many calls both of two operations were run, the second right after the first. `again`: they do the same; `ran`: the
+    instructions of each code object that ran operations."""
     level = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
     if level is None:  # one instruction may run several operations, but not twice the same
         if len(before) != len(after) or not again:
@@ -90,12 +94,15 @@ def _shared(before: Sequence[Place], after: Sequence[Place], again: bool) -> int
         return level
     elif after[level][1] > before[level][1]:
         return level + 1
-    while level > 0:  # the instruction was run before: in a loop
-        code, instruction = after[level]
-        if any(start <= instruction <= stop for start, stop in bytecode(code).rounds):
-            break
-        level -= 1
-    return level + 1
+    for outer in reversed(range(level + 1)):  # the instruction was run before: in a loop, which may be a library's
+        code, instruction = after[outer]
+        rounds = ((start, stop) for start, stop in bytecode(code).rounds if start <= instruction <= stop)
+        start, stop = next(rounds, (0, len(code.co_code)))
+        if outer < level and any(start <= other <= stop for other in ran[code] - {instruction}):
+            return level  # the others would have been run again, too
+        if stop < len(code.co_code):
+            return outer + 1
+    return max(level, 1)
 
 
 def is_function(code: CodeType) -> bool:

@@ -10,7 +10,7 @@ import ast
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -146,6 +146,10 @@ class Names:
         meanings = (names_in(self.meanings[key]) for key in keys if key in self.meanings)
         return {self.given[key] for key in keys if key in self.given}.union(*meanings)
 
+    def roots(self, keys: Iterable[Key]) -> set[Key]:
+        """The keys, with those in what is written for them."""
+        return {*keys}.union(*(names_in(self.meanings[key]) for key in keys if key in self.meanings))
+
     def expressions(self) -> dict[str, ast.expr]:
         """What is written in place of each key."""
         found: dict[str, ast.expr] = {key: ast.Name(name, ast.Load()) for key, name in self.given.items()}
@@ -246,8 +250,8 @@ def name_all(function: Function, names: Names, reserved: set[str]) -> None:
     """Gives each key in `function` a name. `reserved`: names that have a meaning already."""
     blocked = reserved | {name for name in names_used(function) if not is_key(name)}
     blocked |= names.used(function.free())
-    last = {key: i for i, s in enumerate(function.statements) for key in s.keys()}
-    last |= dict.fromkeys(keys_of(function.result), len(function.statements))
+    uses = [*(s.keys() for s in function.statements), keys_of(function.result)]
+    last = {key: i for i, keys in enumerate(uses) for key in names.roots(keys)}
     current: dict[str, Key] = {}  # by name: the value that has it now
     for key in function.parameters:
         if key not in names.meanings:

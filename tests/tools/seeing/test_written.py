@@ -1,6 +1,7 @@
 """Programs with derivatives in their tapes, printed as a person writes them: the text, its length, and its numbers."""
 
 import inspect
+import re
 import shutil
 import subprocess
 import sys
@@ -839,6 +840,72 @@ def test_what_a_derivative_does_not_go_through_is_computed_anew(act, rows):
     wanted = jax.grad(lambda x: jnp.sum(act(x @ array(w)) ** 2))(large)
     for found in (pasted(function)(array(w), large), function(array(w), large)):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def loss_of(params, x):
+    return jnp.sum(jnp.tanh(x @ params["w"] + params["b"]) ** 2)
+
+
+def adapted(params, x):
+    with tf.GradientTape() as tape:
+        tape.watch(params)
+        loss = loss_of(params, x)
+    grads = tape.gradient(loss, params)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+
+def shrunk(params):
+    return jax.tree.map(lambda p: p * 0.5 - p**3, params)
+
+
+def once(params, x):
+    return loss_of(adapted(params, x), x)
+
+
+def twice(params, x):
+    for _ in range(2):
+        params = adapted(params, x)
+    return loss_of(params, x)
+
+
+def without_a_loop(params, x):
+    return loss_of(shrunk(params), x)
+
+
+def in_a_round(params, x):
+    total = 0.0
+    for _ in range(2):
+        params = shrunk(params)
+        total += loss_of(params, x)
+    return total
+
+
+def of_each(params, x):
+    for name in params:
+        params = params | {name: shrunk(params[name])}
+    return loss_of(params, x)
+
+
+MAPPED = [(once, 1), (twice, 2), (without_a_loop, 1), (in_a_round, 2), (of_each, 2)]
+
+
+@pytest.mark.parametrize(("program", "calls"), MAPPED, ids=lambda each: getattr(each, "__name__", ""))
+def test_a_function_that_a_library_calls_for_each_leaf_is_part_of_one_call(program, calls):
+    """``jax.tree.map(lambda p, g: ...)``: nothing says that the lambda's instruction was not run again by another call."""
+    params, x = {"w": normal(3, 2), "b": normal(2)}, jnp.asarray(normal(4, 3))
+    params = jax.tree.map(jnp.asarray, params)
+    with tf.GradientTape() as tape:
+        tape.watch(params)
+        loss = program(params, x)
+    function = tape.as_function(loss, params, {"x": x})
+    text = function.code.partition("def f(")[2]
+    assert len(re.findall(r"(adapted|shrunk)(_\d)?\(", text)) == calls, function.code
+    for scale in (1.0, 0.7):
+        changed = jax.tree.map(lambda p, scale=scale: p * scale, params)
+        expected, found = function(changed, x), jax.value_and_grad(pasted(function))(changed, x)
+        np.testing.assert_allclose(found[0], expected, rtol=1e-5)
+        for each, other in zip(*map(jax.tree.leaves, (found[1], jax.grad(function)(changed, x))), strict=True):
+            np.testing.assert_allclose(each, other, rtol=1e-4, atol=1e-6)
 
 
 def test_what_a_tape_was_stopped_at_stays_outside_of_its_derivative():

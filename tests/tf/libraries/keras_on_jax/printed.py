@@ -54,8 +54,8 @@ def dense_linear(params, inputs):
 
 
 def inner(params, inputs):
-    t0 = dense(params["body"], inputs)
-    return dense_linear(params["right"], t0), dense_linear(params["left"], t0)
+    outputs = dense(params["body"], inputs)
+    return dense_linear(params["right"], outputs), dense_linear(params["left"], outputs)
 
 
 def f(params):
@@ -91,8 +91,8 @@ def block(params, x):
 
 
 def model(params, inputs):
-    t0 = block(params["block_1"]["dense"], block(params["block"]["dense"], inputs))
-    return dense(params["last"], t0)
+    outputs = block(params["block_1"]["dense"], block(params["block"]["dense"], inputs))
+    return dense(params["last"], outputs)
 
 
 def f(params):
