@@ -33,7 +33,7 @@ def agree(found, kept):
 @pytest.mark.parametrize(
     ("count", "wide"),
     [
-        ("1", "0"), ("2", "0"), ("4", "0"), pytest.param("2", "1", id="2-64-bit"),
+        ("1", "0"), ("4", "0"), pytest.param("2", "1", id="2-64-bit"), pytest.param("2", "0", marks=pytest.mark.slow),
         *[pytest.param(count, "1", id=f"{count}-64-bit", marks=pytest.mark.slow) for count in ("1", "4")],
     ],
 )  # fmt: skip
