@@ -275,7 +275,8 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
     wanted = requested(dtype) if dtype is not None else dtypes[0] if dtypes else np.dtype("float32")
     if dtypes and dtypes[0] != wanted:
         raise TypeError(f"on_value and off_value are {dtypes[0]}, but dtype={wanted} was asked for")
-    values = [raw(default, wanted) if value is None else value for value, default in zip(values, (1, 0), strict=True)]
+    pairs = zip(values, (1, 0), strict=True) if dtypes else ()
+    values = [raw(default, wanted) if value is None else value for value, default in pairs]
     array = raw(indices, dtype_hint="int32")
     require_kind("one_hot", array, INTEGER, "indices")
     axis = -1 if axis is None else int(whole(axis, "axis"))
@@ -284,7 +285,7 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
     length = int(whole(depth, "depth"))
     if length < 0:
         raise InvalidArgumentError(f"one_hot: depth={length} is negative")
-    return op(_one_hot, array, *(values if dtypes else ()), depth=length, axis=axis, dtype=wanted)
+    return op(_one_hot, array, *values, depth=length, axis=axis, dtype=wanted)
 
 
 def _one_hot(indices, *values, depth, axis, dtype):

@@ -96,11 +96,11 @@ def _shared(before: Sequence[Place], after: Sequence[Place], again: bool, ran: M
         return level + 1
     for outer in reversed(range(level + 1)):  # the instruction was run before: in a loop, which may be a library's
         code, instruction = after[outer]
-        rounds = ((start, stop) for start, stop in bytecode(code).rounds if start <= instruction <= stop)
-        start, stop = next(rounds, (0, len(code.co_code)))
-        if outer < level and any(start <= other <= stop for other in ran[code] - {instruction}):
-            return level  # the others would have been run again, too
-        if stop < len(code.co_code):
+        loop = next((each for each in bytecode(code).rounds if each[0] <= instruction <= each[1]), None)
+        others = ran[code] - {instruction}
+        if outer < level and any(loop is None or loop[0] <= other <= loop[1] for other in others):
+            return level  # these would have been run again, too
+        if loop is not None:
             return outer + 1
     return max(level, 1)
 

@@ -10,7 +10,7 @@ import ast
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -141,14 +141,16 @@ class Names:
         _, path = layout.place_of(self.guesses.get(key, self.meanings.get(key))) or ("", ("",))
         return path[-1] if str(path[-1]).isidentifier() else None
 
-    def used(self, keys: Collection[Key]) -> set[str]:
+    def used(self, keys: Iterable[Key]) -> set[str]:
         """The names in what is written for `keys`, of those that have names."""
-        meanings = (names_in(self.meanings[key]) for key in keys if key in self.meanings)
-        return {self.given[key] for key in keys if key in self.given}.union(*meanings)
+        return {self.given.get(key, key) for key in self.roots(keys)}
 
     def roots(self, keys: Iterable[Key]) -> set[Key]:
         """The keys, with those in what is written for them."""
-        return {*keys}.union(*(names_in(self.meanings[key]) for key in keys if key in self.meanings))
+        found = [*keys]
+        for key in found:  # which grows on the way
+            found += names_in(self.meanings[key]) if key in self.meanings else ()
+        return {*found}
 
     def expressions(self) -> dict[str, ast.expr]:
         """What is written in place of each key."""

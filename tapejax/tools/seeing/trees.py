@@ -20,9 +20,7 @@ def map_leaves(function: Function, names: Names, leaves: Leaves) -> None:
     for s in function.statements:
         s.expression = mapping.visit(s.expression)
     while True:
-        used = [*sum((s.keys() for s in function.statements), keys_of(function.result))]
-        for key in used:  # a leaf is written as a part of its tree
-            used += keys_of(names.meanings[key]) if key in names.meanings else ()
+        used = names.roots(sum((s.keys() for s in function.statements), keys_of(function.result)))
         kept = [s for s in function.statements if s.effects or any(out in used for out in s.outs)]
         if len(kept) == len(function.statements):
             return

@@ -258,8 +258,8 @@ class Steps:
                 raise Refused(at, "other operations", number=step.number, text=text)
 
     def _find_arguments(self, kind: Kind) -> None:
+        assigned = kind.steps[0].assigned()
         for name, variable in self.variables.items():
-            assigned = kind.steps[0].assigned()
             if isinstance(variable, Carried) and id(variable) in assigned and self._begins_anew(variable):
                 kind.arguments[name] = [step.assigned()[id(variable)].before for step in kind.steps]
                 kind.expressions[name] = variable.path
