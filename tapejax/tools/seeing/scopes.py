@@ -133,8 +133,8 @@ class Names:
         if key in self.wishes or key not in self.likes:
             return self.wishes.get(key)
         like = self.likes[key]
-        meaning = self.meanings.get(like)
-        return self.given.get(like) or getattr(meaning, "id", None) or self.wish(like)
+        like = getattr(self.meanings.get(like), "id", like)
+        return self.given.get(like) or (self.wish(like) if is_key(like) else like)
 
     def key_in_tree(self, key: Key) -> str | None:
         """The last key of ``params["dense"]["kernel"]``, if that is what is written."""

@@ -1,24 +1,146 @@
-"""What is done alike to every leaf of a tree, written once: by `jax.tree.map`, or to `jax.tree.leaves`."""
+"""Trees: which values are leaves of one that was computed, and what is done alike to every leaf, written once."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import jax
+
+from ...jaxprs.types import Value
+from ...tape.derivative import DerivativeOp
+from ...tape.recording import Entry
+from ...tf.values.structures import leaf_of
+from ...tf.values.types import Nest
 from . import layout
 from .scopes import Function, Key, Names, keys_of, new_key
 
-Path: TypeAlias = tuple[Any, ...]
-Leaves: TypeAlias = Mapping[Key, Set[Path]]  # the paths of all leaves, by the key of a tree
+Path: TypeAlias = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
+Shapes: TypeAlias = Mapping[str, Any]  # dicts, lists and tuples like a tree, by its name or key
 
 
-def map_leaves(function: Function, names: Names, leaves: Leaves) -> None:
-    """Replaces dicts in the result whose leaves are computed alike from those of trees, and lists of all leaves in sums."""
-    mapping = _Mapping(function, names, leaves)
-    function.result = mapping.visit(function.result)
+class Computed:
+    """The trees that are computed of others, leaf by leaf, as ``jax.tree.map`` and `gradient` do it.
+
+    ``paths`` has the path of each leaf, by id; ``shapes`` the trees by their keys, with the leaves; ``of`` what they came of;
+    ``names`` what the user's code calls them.
+
+    Args:
+      paths: those of the leaves of trees that are given, by id.
+      shapes: these trees, by their names.
+      named: the paths of values, by id, as the user's code has them.
+    """
+
+    def __init__(self, entries: Iterable[Entry], paths: Mapping[int, Path], shapes: Shapes, named: Mapping[int, Path]):
+        self.names: dict[Key, str] = {}
+        self.of: dict[Key, set[str]] = {}
+        places = dict(paths)
+        leaves: dict[str, dict[Path, Value]] = {}
+        keys: dict[Hashable, Key] = {}
+        times = Counter[Hashable]()
+        for entry in entries:
+            for x, about, of, way in _found(entry, places):
+                times[about, way] += 1
+                root = keys.setdefault((about, times[about, way]), new_key())
+                places[id(x)] = (root, *way)
+                if named.get(id(x), ())[1:] == way:
+                    self.names[root] = named[id(x)][0]
+                leaves.setdefault(root, {})[way] = x
+                self.of.setdefault(root, set()).update(of)
+        self.shapes = dict[str, Any](shapes)
+        for root, found in leaves.items():
+            like, *others = (self.shapes.get(of) for of in self.of[root])
+            if like is not None and all(kind_of(other) == kind_of(like) for other in others) and len(found) > 1:
+                if (tree := filled(like, found)) is not None:
+                    self.shapes[root] = tree
+        self.paths = {i: path for i, path in places.items() if path[0] in self.shapes}
+
+
+def _found(entry: Entry, places: Mapping[int, Path]) -> Iterator[tuple[Value, Hashable, set[str], Path]]:
+    """The results that come of leaves at one path: with what is done, the trees of these leaves, and the path."""
+    op = entry.op
+    if isinstance(op, DerivativeOp) and op.kind == "gradient":
+        values = op.values(entry.inputs)
+        sources = [values[slot] for slot in op.program.sources if slot is not None]
+        if len(sources) == len(entry.outputs):
+            for x, source in zip(entry.outputs, sources, strict=True):
+                if id(source) in places:
+                    root, *path = places[id(source)]
+                    yield x, ("gradient", root), {root}, tuple(path)
+        return
+    found = {places[id(x)] for x in entry.inputs if id(x) in places}
+    if len({path[1:] for path in found}) == 1:
+        roots = {path[0] for path in found}
+        for j, x in enumerate(entry.outputs):
+            yield x, (op.name, j, frozenset(roots)), roots, min(found)[1:]
+
+
+def filled(structure: Nest, leaves: Mapping[Path, Value]) -> Any:
+    """A structure with these leaves at their paths; None if it has others."""
+    found = leaves_of(structure)
+    if {path for path, _ in found} != leaves.keys():
+        return None
+    return jax.tree.unflatten(kind_of(structure), [leaves[path] for path, _ in found])
+
+
+def kind_of(tree: Any) -> Any:
+    """Which dicts, lists and tuples it is of."""
+    return jax.tree.structure(tree, is_leaf=_is_leaf)
+
+
+def _is_leaf(x: Any) -> bool:
+    return leaf_of(x) is not None
+
+
+def leaves_of(tree: Any) -> list[tuple[Path, Any]]:
+    """The leaves with their paths."""
+    found, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_leaf)
+    return [(tuple(getattr(key, "key", getattr(key, "idx", None)) for key in path), x) for path, x in found]
+
+
+def _parsed(node: ast.expr) -> Any:
+    """Dicts, lists and tuples of expressions, as such."""
+    match node:
+        case ast.Dict(keys=keys, values=values) if all(isinstance(key, ast.Constant) for key in keys):
+            return {key.value: _parsed(x) for key, x in zip(keys, values, strict=True)}  # type: ignore[union-attr]
+        case ast.List(elts=elts):
+            return list(map(_parsed, elts))
+        case ast.Tuple(elts=elts):
+            return tuple(map(_parsed, elts))
+    return node
+
+
+def written(tree: Any) -> ast.expr:
+    """The expression for dicts, lists and tuples of expressions."""
+    match tree:
+        case dict():
+            return ast.Dict(list(map(ast.Constant, tree)), list(map(written, tree.values())))
+        case list():
+            return ast.List(list(map(written, tree)), ast.Load())
+        case tuple():
+            return ast.Tuple(list(map(written, tree)), ast.Load())
+    found: ast.expr = tree
+    return found
+
+
+def item(root: str, path: Path) -> ast.expr:
+    """``root["a"]["b"]``."""
+    found: ast.expr = ast.Name(root, ast.Load())
+    for part in path:
+        found = ast.Subscript(found, ast.Constant(part), ast.Load())
+    return found
+
+
+def map_leaves(function: Function, names: Names, shapes: Shapes) -> None:
+    """Replaces trees whose leaves are computed alike from those of others, and lists of all leaves in sums."""
+    mapping = _Mapping(function, names, shapes)
     for s in function.statements:
-        s.expression = mapping.visit(s.expression)
+        if s.function is not None:
+            map_leaves(s.function, names, shapes)
+        s.expression = mapping.mapped(s.expression, s.outs)
+    function.result = mapping.mapped(function.result)
     while True:
         used = names.roots(sum((s.keys() for s in function.statements), keys_of(function.result)))
         kept = [s for s in function.statements if s.effects or any(out in used for out in s.outs)]
@@ -28,33 +150,43 @@ def map_leaves(function: Function, names: Names, leaves: Leaves) -> None:
 
 
 class _Mapping(ast.NodeTransformer):
-    def __init__(self, function: Function, names: Names, leaves: Leaves):
-        self.names, self.leaves = names, leaves
+    def __init__(self, function: Function, names: Names, shapes: Shapes):
+        self.names, self.shapes = names, shapes
         self.made = {s.outs[0]: s.expression for s in function.statements if len(s.outs) == 1 and not s.effects}
-        self.uses = sum((s.keys() for s in function.statements), keys_of(function.result))
+        self.uses = dict(sum((s.keys() for s in function.statements), keys_of(function.result)))
+        self.parts: dict[Key, ast.expr] = {}  # what is in trees by now
+
+    def mapped(self, expression: ast.expr, outs: Sequence[Key | None] = ()) -> ast.expr:
+        """An expression with the trees in it written shorter. `outs`: what it makes."""
+        kind = kind_of(self.shapes.get(outs[0] or "") if len(outs) == 1 else None)
+        leaves = leaves_of(tree) if kind_of(tree := _parsed(expression)) == kind else []
+        parts = {x.id: item(outs[0] or "", path) for path, x in leaves if isinstance(x, ast.Name)}
+        self.uses |= dict.fromkeys(parts, 1)
+        found: ast.expr = self.visit(layout.replaced(expression, {}))  # `made` stays as it is
+        self.parts |= parts
+        return found
 
     def _place(self, key: Key) -> tuple[Key, Path] | None:
         """The tree that has `key`, and its path there."""
-        return layout.place_of(self.names.meanings.get(key))
+        return layout.place_of(self.parts.get(key, self.names.meanings.get(key)))
 
-    def _is_whole(self, root: Key, paths: Set[Path]) -> bool:
-        """Whether these are all leaves of a tree; of one that was computed, of that which it was computed for."""
-        return (
-            paths == self.leaves[root] if root in self.leaves else any(paths == all_ for all_ in self.leaves.values())
-        )
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.parts.get(node.id, node)
 
     def _whole(self, expression: ast.expr) -> ast.expr:
         """An expression with what is used once written where it is used."""
         inner = {
             key: self._whole(found)
             for key in keys_of(expression)
-            if self.uses[key] == 1 and (found := self.made.get(key)) is not None
+            if self.uses.get(key) == 1 and key not in self.parts and (found := self.made.get(key)) is not None
         }
         return layout.replaced(expression, inner)
 
-    def visit_Dict(self, node: ast.Dict) -> ast.expr:
+    def visit_Dict(self, node: ast.Dict | ast.List | ast.Tuple) -> ast.expr:
         new = self._mapped(node)
         return self.generic_visit(node) if new is node else new  # type: ignore[return-value]
+
+    visit_List = visit_Tuple = visit_Dict
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Changes a list that is summed up, whatever its order: ``sum(map(f, map(g, [...])))``."""
@@ -65,26 +197,31 @@ class _Mapping(ast.NodeTransformer):
             inner.args[-1] = self._all_of(inner.args[-1])
         return self.generic_visit(node)  # type: ignore[return-value]
 
-    def _mapped(self, node: ast.Dict) -> ast.expr:
-        parts = dict(_leaves_of(node))
+    def _mapped(self, node: ast.expr) -> ast.expr:
+        tree = _parsed(node)
+        parts = leaves_of(tree)
         roots: dict[Key, Key] = {}
         texts = set()
-        for path, leaf in parts.items():
+        for path, leaf in parts:
             whole = self._whole(leaf)
             places = ((key, self._place(key)) for key in keys_of(whole))
             own = {key: place[0] for key, place in places if place is not None and place[1] == path}
             found = {key: ast.Name(roots.setdefault(root, new_key()), ast.Load()) for key, root in own.items()}
             one = layout.replaced(whole, found)
             texts.add(ast.dump(one))
-        if len(parts) < 2 or len(texts) > 1 or not roots or not all(self._is_whole(r, parts.keys()) for r in roots):
+        kinds = {kind_of(self.shapes.get(root)) for root in roots}
+        if len(parts) < 2 or len(texts) > 1 or kinds != {kind_of(tree)}:
             return node
         if not set(roots.values()) <= keys_of(one).keys():
             return node
         for root, key in roots.items():
             self.names.wishes[key] = (self.names.wish(root) or "x")[0]
-        args = [ast.arg(key) for key in roots.values()]
-        trees: list[ast.expr] = [ast.Name(root, ast.Load()) for root in roots]
-        function = ast.Lambda(layout.arguments(args), one)
+        text = layout.text_of(one)
+        order = sorted(roots, key=lambda root: text.index(roots[root]))
+        trees: list[ast.expr] = [ast.Name(root, ast.Load()) for root in order]
+        if isinstance(one, ast.Name):
+            return trees[0]
+        function = Function([roots[root] for root in order], [], one).as_expression()
         return ast.Call(layout.parsed("jax.tree.map"), [function, *trees], [])
 
     def _all_of(self, node: ast.List) -> ast.expr:
@@ -94,13 +231,5 @@ class _Mapping(ast.NodeTransformer):
             return node
         (root,) = roots
         assert root is not None
-        whole = self._is_whole(root, {place[1] for place in places if place is not None})
+        whole = {place[1] for place in places if place is not None} == {p for p, _ in leaves_of(self.shapes.get(root))}
         return ast.Call(layout.parsed("jax.tree.leaves"), [ast.Name(root, ast.Load())], []) if whole else node
-
-
-def _leaves_of(node: ast.expr, path: Path = ()) -> Iterator[tuple[Path, ast.expr]]:
-    if not isinstance(node, ast.Dict):
-        yield path, node
-        return
-    for key, value in zip(node.keys, node.values, strict=True):
-        yield from _leaves_of(value, (*path, key.value if isinstance(key, ast.Constant) else None))
