@@ -20,8 +20,9 @@ from ...tape.derivative import DerivativeOp, derivative_op, taken
 from ...tape.recording import Entry
 from ...tape.slicing import Program
 from . import again, layout, scopes
+from .calls import Line, depth_of
 from .listing import identifier
-from .recorded import Line, Scope, Within, Writer, common_path, depth_of
+from .recorded import Scope, Within, Writer, common_path
 from .scopes import Function, Key, Statement, new_key
 from .trees import item
 

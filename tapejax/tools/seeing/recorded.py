@@ -15,139 +15,29 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.types import Positions, Value
-from ...places import NAMED, Place, is_jaxs, line_of, serves
+from ...jaxprs.types import Value
+from ...places import line_of, serves
 from ...tape.operation import Op
 from ...tape.query import Query, Source
-from ...tape.recording import Entry, Recording, next_number
+from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from . import again, layout, scopes, trees
+from .calls import Line, Running, calls_of, is_named, name_in
 from .layout import names_in
-from .listing import bytecode, expression_at, operands, unused
+from .listing import bytecode, operands, unused
 from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
-from .trees import Path, item
+from .trees import FEW, Path, item
 
-
-class Running(NamedTuple):
-    """A function that runs, and where; each call of it has a number of its own."""
-
-    code: CodeType
-    instruction: int  # -1 where what it gives is only a part of what is stored
-    call: int
-    place: int  # the instruction
-
-
-class Line(NamedTuple):
-    """One operation. `calls`: the functions that run, from that of the block inwards."""
-
-    op: Op
-    inputs: Sequence[Value]
-    outputs: Sequence[Value]
-    active_ins: Positions
-    active_outs: Positions
-    calls: tuple[Running, ...] = ()
-
-
-def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
-    """The calls that each entry was run in: of the block that records, and of functions that are printed."""
-    before: tuple[Place, ...] = ()
-    calls: list[int] = []
-    stacks = [entry.calls or ((entry.where,) if entry.where else ()) for entry in entries]
-    ran: dict[CodeType, set[int]] = {}  # the instructions that ran operations
-    for code, instruction in itertools.chain.from_iterable(stacks):
-        ran.setdefault(code, set()).add(instruction)
-    found = []
-    for i, places in enumerate(stacks):
-        again = i > 0 and entries[i - 1].op == entries[i].op
-        calls = calls[: _shared(before, places, again, ran)]
-        calls += [next_number() for _ in places[len(calls) :]]
-        running = [Running(*place, call, place[1]) for place, call in zip(places, calls, strict=True)]
-        for j, each in enumerate(running[1:]):
-            if each.code.co_name.endswith("comp>") or each.code.co_name == "<genexpr>":
-                running[j] = running[j]._replace(instruction=-1)
-        found.append(tuple([each for j, each in enumerate(running) if j == 0 or is_function(each.code)]))
-        before = places
-    return found
-
-
-def depth_of(lines: Sequence[Line]) -> int:
-    """The depth of the innermost call that all of them were run in."""
-    return max(len(os.path.commonprefix([[each.call for each in line.calls] for line in lines])) - 1, 0)
-
-
-def _shared(before: Sequence[Place], after: Sequence[Place], again: bool, ran: Mapping[CodeType, Set[int]]) -> int:
-    """In how many calls both of two operations were run, the second right after the first. `again`: they do the same; `ran`: the
-    instructions of each code object that ran operations."""
-    level = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
-    if level is None:  # one instruction may run several operations, but not twice the same
-        if len(before) != len(after) or not again:
-            return min(len(before), len(after))
-        level = len(after) - 1
-    elif before[level][0] is not after[level][0]:
-        return level
-    elif after[level][1] > before[level][1]:
-        return level + 1
-    for outer in reversed(range(level + 1)):  # the instruction was run before: in a loop, which may be a library's
-        code, instruction = after[outer]
-        loop = next((each for each in bytecode(code).rounds if each[0] <= instruction <= each[1]), None)
-        others = ran[code] - {instruction}
-        if outer < level and any(loop is None or loop[0] <= other <= loop[1] for other in others):
-            return level  # these would have been run again, too
-        if loop is not None:
-            return outer + 1
-    return max(level, 1)
-
-
-def is_function(code: CodeType) -> bool:
-    """Whether calls of `code` are printed as calls: a function of the user's, or what a layer of a library computes."""
-    if is_named(code):
-        return True
-    if serves(code.co_filename):
-        method = code.co_qualname.split(".")[-2:-1] not in ([], ["<locals>"])
-        return method and (code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename)
-    return not code.co_name.startswith("<")
-
-
-def is_named(code: CodeType) -> bool:
-    """Whether it is one of JAX's functions that printed code calls."""
-    return code.co_name in NAMED and is_jaxs(code.co_filename)
-
-
-# So many values of a flat tree are handed over one by one.
-FEW = 3
 _NUMBER = re.compile(r"_\d+$")
-
-
-def _arguments(code: CodeType) -> list[str]:
-    return [name for name in code.co_varnames[: code.co_argcount] if name not in _NO_VALUES]
-
-
-def call_name(code: CodeType) -> str:
-    """What a function that is printed for calls of `code` is called."""
-    called, of = code.co_name in ("call", "__call__"), code.co_qualname.split(".")[-2:-1]
-    if not called or of in ([], ["<locals>"]):
-        return "model" if called else code.co_name.strip("_") or "function"
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", of[0]).lower()
-    return "model" if name in ("functional", "sequential") else name.removeprefix("base_").removesuffix("_wrapper")
-
-
-def _name_in(caller: Running, code: CodeType) -> str:
-    """`call_name`; of a model of layers, or a loss, what the user's code calls it where it is called."""
-    name, outer = call_name(code), caller.code
-    if name not in ("model", "loss_function") or serves(outer.co_filename):
-        return name
-    of = getattr(expression_at(outer, caller.place), "func", None)
-    called = getattr(of, "attr", "") or getattr(of, "id", "")
-    return called if called[:1].isalpha() else name
 
 
 # ---- scopes while they are written ----------------------------------------------------------------------------------
@@ -194,6 +84,10 @@ class Scope:
         if tree in self.makes or self.parent is None:
             return tree in self.makes or not scopes.is_key(tree)
         return self.parent.has_tree(tree, arrays)
+
+    def uses(self, tree: str) -> bool:
+        """Whether it is handed over, or a part of it."""
+        return any(path[0] == tree for path in self.trees.values())
 
     def part(self, path: Path, arrays: Sequence[Value]) -> Key:
         """The part of a tree that has `arrays`."""
@@ -285,7 +179,8 @@ class Writer:
         self.shapes |= computed.shapes
         self.names.wishes |= computed.names
         for tree, of in computed.of.items():
-            self.nested |= set() if self.nested.isdisjoint(of) else {tree}
+            if not self.nested.isdisjoint(of):
+                self.nested.add(tree)
 
     def lines(self, program: Program, values: Sequence[Value], made: Mapping[int, int] | None = None) -> list[Line]:
         """The steps of a program, as they were recorded. `made`: by the id of a result the position of its entry."""
@@ -338,6 +233,11 @@ class Writer:
             start -= len(part)
             call = len(part[0].calls) > depth + 1
             made = {id(x): x for line in part for x in line.outputs}
+            ended = scope.makes & {
+                self.places[i][0] for i in made if i in self.places
+            }  # trees of which it makes the last leaf
+            for x in (x for tree in ended if scope.uses(tree) for x in jax.tree.leaves(self.shapes[tree])):
+                scope.key(x)  # all of it is made
             wanted = [x for key, x in made.items() if key in scope.used]
             if not wanted:
                 continue
@@ -370,21 +270,13 @@ class Writer:
                         # a name of a library's is taken where there must be one
                         key = key if user else self.names.likes.setdefault(key, new_key())
                         self.names.wishes.setdefault(key, name)
-            used_trees = {path[0] for path in scope.trees.values()}
-            for tree in scope.makes & {
-                self.places[i][0] for i in made if i in self.places
-            }:  # of which this is the last leaf
-                name = "" if here is None else bytecode(here.code).stores.get(here.place, "")
-                if (
-                    tree in used_trees
-                    or name
-                    and not (after or call)
-                    and self._is_made_at(tree, part[-1].calls[depth], depth)
-                ):
+            name = "" if here is None else bytecode(here.code).stores.get(here.place, "")
+            for tree in ended & scope.makes:
+                whole = name and not (after or call) and self._is_made_at(tree, part[-1].calls[depth], depth)
+                if whole or scope.uses(tree):
                     leaves = jax.tree.map(lambda x: ast.Name(scope.key(x), ast.Load()), self.shapes[tree])
                     found.insert(before, Statement([root := self.bind(tree, scope)], trees.written(leaves)))
-                    if name:
-                        self.names.wishes[root] = name
+                    self.names.wishes |= {root: name} if name else {}
             later = part[0]
         return found[::-1]
 
@@ -504,15 +396,10 @@ class Writer:
         handed = {key: self.argument(*own[key], scope) if key in own else handed[key] for key in order}
         self.names.likes |= {key: handed[key] for key in own}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
-        function = Function([*handed], statements, result, _name_in(lines[-1].calls[depth - 1], code), head=head)
+        function = Function([*handed], statements, result, name_in(lines[-1].calls[depth - 1], code), head=head)
         if not user:
-            shapes = _Shapes(
-                {
-                    x.shape: key
-                    for key, x, _ in reversed([(key, *own[key]) for key in order if key in own])
-                    if jnp.ndim(x) > 1
-                }
-            )
+            matrices = [key for key in order[::-1] if key in own and jnp.ndim(own[key][0]) > 1]
+            shapes = _Shapes({own[key][0].shape: key for key in matrices})
             for s in statements:
                 filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
                 s.expression = shapes.visit(layout.replaced(s.expression, filled))
@@ -530,9 +417,8 @@ class Writer:
         for x in values:
             tree = self.places.get(id(x), ("",))[0]
             leaves = jax.tree.leaves(self.shapes.get(tree))
-            used = any(path[0] == tree for path in scope.trees.values())
-            whole = used or self._is_tree(tree, [self.places[id(leaf)] for leaf in leaves])
-            if tree not in scope.makes or not whole or not there.issuperset(map(id, leaves)):
+            whole = tree in scope.makes and there.issuperset(map(id, leaves))
+            if not whole or not (scope.uses(tree) or self._is_tree(tree, [self.places[id(leaf)] for leaf in leaves])):
                 yield x, None
             elif tree not in done:
                 done.add(tree)
@@ -542,7 +428,8 @@ class Writer:
         """A key for what is in a tree at a path."""
         key, name = new_key(), path[-1]
         (self.names.likes if scopes.is_key(name) else self.names.wishes)[key] = name
-        self.shapes[key] = functools.reduce(operator.getitem, path[1:], self.shapes[path[0]])
+        whole = self.shapes[path[0]]
+        self.shapes[key] = None if whole is None else functools.reduce(operator.getitem, path[1:], whole)
         return key
 
     def bind(self, tree: str, scope: Scope) -> Key:
@@ -603,7 +490,8 @@ class Writer:
             space |= {key: around.used[i] for i, key in around.keys.items() if i in around.used}
             space |= dict(around.constants.values())
             for key, path in around.trees.items():
-                space[key] = functools.reduce(operator.getitem, path[1:], self.shapes[path[0]])
+                inside = [i for i in around.used if self.places.get(i, ())[: len(path)] == path]
+                space[key] = nested([(self.places[i][len(path) :], around.used[i]) for i in inside])
             around = around.parent
         texts = [self._raw(each, key) for key, each in self.definitions.items()]
         exec("\n".join([*texts, self._raw(function, "function")]), space)

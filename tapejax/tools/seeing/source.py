@@ -27,7 +27,7 @@ from ...tf.values import nest
 from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
-from . import derivatives, layout, parameters, recorded, scopes, trees
+from . import calls, derivatives, layout, parameters, recorded, scopes, trees
 from .listing import identifier
 from .operations import Code, Taken
 from .parameters import Parameter
@@ -230,7 +230,7 @@ def is_tree(sources: Nest, names: Mapping[int, str]) -> bool:
         return isinstance(sources, (Mapping, list, tuple))
     leaves = map(leaf_of, sources)
     called = [names.get(id(leaf.array), "") for leaf in leaves if leaf is not None]
-    return len(called) > recorded.FEW and all(name.endswith(f"[{i}]") for i, name in enumerate(called))
+    return len(called) > trees.FEW and all(name.endswith(f"[{i}]") for i, name in enumerate(called))
 
 
 def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:
@@ -313,7 +313,7 @@ class Module:
         for slot, leaf in zip(program.targets, parts.ends.leaves, strict=True):
             x = leaf.array if slot is None else values[slot] if slot < len(values) else leaf.array
             ends.append(writer.argument(x, slot is not None and id(x) in varying, scope))
-        statements = writer.block(lines, recorded.depth_of(lines), scope)
+        statements = writer.block(lines, calls.depth_of(lines), scope)
         names = writer.names
         for i, key in scope.keys.items():
             if "[" not in parts.names.get(i, "["):  # no parts of containers

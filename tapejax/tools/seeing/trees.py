@@ -18,6 +18,7 @@ from . import layout
 from .scopes import Function, Key, Names, keys_of, new_key
 
 Path: TypeAlias = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
+FEW = 3  # so many values of a flat tree are handed over one by one, and summed up term by term
 Shapes: TypeAlias = Mapping[str, Any]  # dicts, lists and tuples like a tree, by its name or key
 
 
@@ -38,12 +39,20 @@ class Computed:
         self.of: dict[Key, set[str]] = {}
         places = dict(paths)
         leaves: dict[str, dict[Path, Value]] = {}
-        keys: dict[Hashable, Key] = {}
-        times = Counter[Hashable]()
+        roots: dict[
+            Hashable, list[Key]
+        ] = {}  # by what is done: those that are being made, one for each time that it is done to a leaf
+        last: dict[Hashable, tuple[Path, int]] = {}
         for entry in entries:
             for x, about, of, way in _found(entry, places):
-                times[about, way] += 1
-                root = keys.setdefault((about, times[about, way]), new_key())
+                before, times = last.get(about, (None, 0))
+                times = times + 1 if way == before else 0
+                if not times and way in leaves.get(roots.get(about, [""])[0], ()):
+                    roots[about] = []  # it is done once more, to another tree
+                last[about] = way, times
+                known = roots.setdefault(about, [])
+                known += [new_key()] * (times == len(known))
+                root = known[times]
                 places[id(x)] = (root, *way)
                 if named.get(id(x), ())[1:] == way:
                     self.names[root] = named[id(x)][0]
@@ -194,42 +203,63 @@ class _Mapping(ast.NodeTransformer):
         while inner is not None and getattr(getattr(inner.args[-1], "func", None), "id", "") == "map":
             inner = inner.args[-1]
         if inner is not None and inner is not node and isinstance(inner.args[-1], ast.List):
-            inner.args[-1] = self._all_of(inner.args[-1])
+            match self._all_of(inner.args[-1].elts):
+                case None, leaves:
+                    inner.args[-1:] = leaves
         return self.generic_visit(node)  # type: ignore[return-value]
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Changes a sum over all leaves, whatever its order."""
+        terms = [x for x in self._terms(node) if not isinstance(x, ast.Constant) or x.value]
+        found = self._all_of(terms) if len(terms) > FEW else None
+        if found is None or found[0] is None:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        return ast.Call(layout.parsed("sum"), [ast.Call(layout.parsed("map"), [found[0], *found[1]], [])], [])
+
+    def _terms(self, node: ast.expr) -> Iterator[ast.expr]:
+        """Those of a sum, also of what is used once."""
+        known = self.made.get(node.id) if isinstance(node, ast.Name) and self.uses.get(node.id) == 1 else None
+        match node if known is None else known:
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                yield from self._terms(left)
+                yield from self._terms(right)
+            case _:
+                yield node
 
     def _mapped(self, node: ast.expr) -> ast.expr:
         tree = _parsed(node)
-        parts = leaves_of(tree)
+        found = self._alike(leaves_of(tree))
+        if found is None or any(kind_of(self.shapes.get(root)) != kind_of(tree) for root in found[1]):
+            return node
+        trees: list[ast.expr] = [ast.Name(root, ast.Load()) for root in found[1]]
+        return trees[0] if found[0] is None else ast.Call(layout.parsed("jax.tree.map"), [found[0], *trees], [])
+
+    def _all_of(self, terms: Sequence[ast.expr]) -> tuple[ast.expr | None, list[ast.expr]] | None:
+        """`_alike` of terms in any order, of all leaves of trees; and the code for these leaves."""
+        wholes = [self._whole(x) for x in terms]
+        places = [next(filter(None, map(self._place, keys_of(x))), ("", ())) for x in wholes]
+        found = self._alike([(path, x) for (_, path), x in zip(places, wholes, strict=True)])
+        paths = Counter(path for _, path in places)
+        if found is None or any(Counter(path for path, _ in leaves_of(self.shapes.get(r))) != paths for r in found[1]):
+            return None
+        return found[0], [layout.parsed(f"jax.tree.leaves({root})") for root in found[1]]
+
+    def _alike(self, parts: Sequence[tuple[Path, ast.expr]]) -> tuple[ast.expr | None, list[Key]] | None:
+        """The function that gives each part, of the leaves of trees at its path, None if it is the leaf; and the trees."""
         roots: dict[Key, Key] = {}
         texts = set()
-        for path, leaf in parts:
-            whole = self._whole(leaf)
+        for path, part in parts:
+            whole = self._whole(part)
             places = ((key, self._place(key)) for key in keys_of(whole))
             own = {key: place[0] for key, place in places if place is not None and place[1] == path}
             found = {key: ast.Name(roots.setdefault(root, new_key()), ast.Load()) for key, root in own.items()}
             one = layout.replaced(whole, found)
             texts.add(ast.dump(one))
-        kinds = {kind_of(self.shapes.get(root)) for root in roots}
-        if len(parts) < 2 or len(texts) > 1 or kinds != {kind_of(tree)}:
-            return node
-        if not set(roots.values()) <= keys_of(one).keys():
-            return node
+        if len(parts) < 2 or len(texts) > 1 or not roots or not set(roots.values()) <= keys_of(one).keys():
+            return None
         for root, key in roots.items():
-            self.names.wishes[key] = (self.names.wish(root) or "x")[0]
+            self.names.wishes[key] = (self.names.wish(root) or "x")[0].replace("f", "x")  # f is the function itself
         text = layout.text_of(one)
         order = sorted(roots, key=lambda root: text.index(roots[root]))
-        trees: list[ast.expr] = [ast.Name(root, ast.Load()) for root in order]
-        if isinstance(one, ast.Name):
-            return trees[0]
-        function = Function([roots[root] for root in order], [], one).as_expression()
-        return ast.Call(layout.parsed("jax.tree.map"), [function, *trees], [])
-
-    def _all_of(self, node: ast.List) -> ast.expr:
-        places = [self._place(x.id) if isinstance(x, ast.Name) else None for x in node.elts]
-        roots = {None if place is None else place[0] for place in places}
-        if len(roots) != 1 or None in roots or len(places) < 2:
-            return node
-        (root,) = roots
-        assert root is not None
-        whole = {place[1] for place in places if place is not None} == {p for p, _ in leaves_of(self.shapes.get(root))}
-        return ast.Call(layout.parsed("jax.tree.leaves"), [ast.Name(root, ast.Load())], []) if whole else node
+        function = Function([roots[root] for root in order], [], one)
+        return None if isinstance(one, ast.Name) else function.as_expression(), order
