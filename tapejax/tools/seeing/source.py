@@ -208,7 +208,7 @@ class Recorded:
             if each.path:
                 structures[each.name] = each.of
                 leaves.setdefault(each.name, {})[each.path] = each.array
-        return {name: trees.filled(structures[name], found) for name, found in leaves.items() if found}
+        return {name: trees.filled(structures[name], own) for name, own in leaves.items() if own}
 
     def places(self) -> dict[int, Path]:
         """The paths of arrays, by id, in the user's dicts and lists."""

@@ -59,10 +59,10 @@ class Computed:
                 leaves.setdefault(root, {})[way] = x
                 self.of.setdefault(root, set()).update(of)
         self.shapes = dict[str, Any](shapes)
-        for root, found in leaves.items():
+        for root, mine in leaves.items():
             like, *others = (self.shapes.get(of) for of in self.of[root])
-            if like is not None and all(kind_of(other) == kind_of(like) for other in others) and len(found) > 1:
-                if (tree := filled(like, found)) is not None:
+            if like is not None and all(kind_of(other) == kind_of(like) for other in others) and len(mine) > 1:
+                if (tree := filled(like, mine)) is not None:
                     self.shapes[root] = tree
         self.paths = {i: path for i, path in places.items() if path[0] in self.shapes}
 
@@ -88,10 +88,10 @@ def _found(entry: Entry, places: Mapping[int, Path]) -> Iterator[tuple[Value, Ha
 
 def filled(structure: Nest, leaves: Mapping[Path, Value]) -> Any:
     """A structure with these leaves at their paths; None if it has others."""
-    found = leaves_of(structure)
-    if {path for path, _ in found} != leaves.keys():
+    pairs = leaves_of(structure)
+    if {path for path, _ in pairs} != leaves.keys():
         return None
-    return jax.tree.unflatten(kind_of(structure), [leaves[path] for path, _ in found])
+    return jax.tree.unflatten(kind_of(structure), [leaves[path] for path, _ in pairs])
 
 
 def kind_of(tree: Any) -> Any:
@@ -105,8 +105,8 @@ def _is_leaf(x: Any) -> bool:
 
 def leaves_of(tree: Any) -> list[tuple[Path, Any]]:
     """The leaves with their paths."""
-    found, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_leaf)
-    return [(tuple(getattr(key, "key", getattr(key, "idx", None)) for key in path), x) for path, x in found]
+    pairs, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_leaf)
+    return [(tuple(getattr(key, "key", getattr(key, "idx", None)) for key in path), x) for path, x in pairs]
 
 
 def _parsed(node: ast.expr) -> Any:
@@ -130,8 +130,8 @@ def written(tree: Any) -> ast.expr:
             return ast.List(list(map(written, tree)), ast.Load())
         case tuple():
             return ast.Tuple(list(map(written, tree)), ast.Load())
-    found: ast.expr = tree
-    return found
+    leaf: ast.expr = tree
+    return leaf
 
 
 def item(root: str, path: Path) -> ast.expr:
@@ -171,9 +171,9 @@ class _Mapping(ast.NodeTransformer):
         leaves = leaves_of(tree) if kind_of(tree := _parsed(expression)) == kind else []
         parts = {x.id: item(outs[0] or "", path) for path, x in leaves if isinstance(x, ast.Name)}
         self.uses |= dict.fromkeys(parts, 1)
-        found: ast.expr = self.visit(layout.replaced(expression, {}))  # `made` stays as it is
+        new: ast.expr = self.visit(layout.replaced(expression, {}))  # `made` stays as it is
         self.parts |= parts
-        return found
+        return new
 
     def _place(self, key: Key) -> tuple[Key, Path] | None:
         """The tree that has `key`, and its path there."""
@@ -211,10 +211,10 @@ class _Mapping(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """Changes a sum over all leaves, whatever its order."""
         terms = [x for x in self._terms(node) if not isinstance(x, ast.Constant) or x.value]
-        found = self._all_of(terms) if len(terms) > FEW else None
-        if found is None or found[0] is None:
+        alike = self._all_of(terms) if len(terms) > FEW else None
+        if alike is None or alike[0] is None:
             return self.generic_visit(node)  # type: ignore[return-value]
-        return ast.Call(layout.parsed("sum"), [ast.Call(layout.parsed("map"), [found[0], *found[1]], [])], [])
+        return ast.Call(layout.parsed("sum"), [ast.Call(layout.parsed("map"), [alike[0], *alike[1]], [])], [])
 
     def _terms(self, node: ast.expr) -> Iterator[ast.expr]:
         """Those of a sum, also of what is used once."""
@@ -228,21 +228,21 @@ class _Mapping(ast.NodeTransformer):
 
     def _mapped(self, node: ast.expr) -> ast.expr:
         tree = _parsed(node)
-        found = self._alike(leaves_of(tree))
-        if found is None or any(kind_of(self.shapes.get(root)) != kind_of(tree) for root in found[1]):
+        alike = self._alike(leaves_of(tree))
+        if alike is None or any(kind_of(self.shapes.get(root)) != kind_of(tree) for root in alike[1]):
             return node
-        trees: list[ast.expr] = [ast.Name(root, ast.Load()) for root in found[1]]
-        return trees[0] if found[0] is None else ast.Call(layout.parsed("jax.tree.map"), [found[0], *trees], [])
+        trees: list[ast.expr] = [ast.Name(root, ast.Load()) for root in alike[1]]
+        return trees[0] if alike[0] is None else ast.Call(layout.parsed("jax.tree.map"), [alike[0], *trees], [])
 
     def _all_of(self, terms: Sequence[ast.expr]) -> tuple[ast.expr | None, list[ast.expr]] | None:
         """`_alike` of terms in any order, of all leaves of trees; and the code for these leaves."""
         wholes = [self._whole(x) for x in terms]
         places = [next(filter(None, map(self._place, keys_of(x))), ("", ())) for x in wholes]
-        found = self._alike([(path, x) for (_, path), x in zip(places, wholes, strict=True)])
+        alike = self._alike([(path, x) for (_, path), x in zip(places, wholes, strict=True)])
         paths = Counter(path for _, path in places)
-        if found is None or any(Counter(path for path, _ in leaves_of(self.shapes.get(r))) != paths for r in found[1]):
+        if alike is None or any(Counter(path for path, _ in leaves_of(self.shapes.get(r))) != paths for r in alike[1]):
             return None
-        return found[0], [layout.parsed(f"jax.tree.leaves({root})") for root in found[1]]
+        return alike[0], [layout.parsed(f"jax.tree.leaves({root})") for root in alike[1]]
 
     def _alike(self, parts: Sequence[tuple[Path, ast.expr]]) -> tuple[ast.expr | None, list[Key]] | None:
         """The function that gives each part, of the leaves of trees at its path, None if it is the leaf; and the trees."""
