@@ -319,10 +319,11 @@ class Module:
             if "[" not in parts.names.get(i, "["):  # no parts of containers
                 names.wishes.setdefault(key, identifier(parts.names[i]))
         roots, unpacking = self._sources(parts, scope)
+        used = names.roots([*ends, *(key for s in statements for key in s.keys())])
         for key, x in scope.constants.values():
-            names.meanings[key] = layout.parsed(
-                self.code.constant(x, parts.names.get(id(x)) or parts.unnamed.get(id(x)))
-            )
+            if key in used:
+                wish = parts.names.get(id(x)) or parts.unnamed.get(id(x))
+                names.meanings[key] = layout.parsed(self.code.constant(x, wish))
         function = scopes.Function(
             list(roots.values()), [*unpacking, *statements], layout.parsed(packed(parts.target, iter(ends)))
         )
