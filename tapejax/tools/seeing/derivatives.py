@@ -22,7 +22,7 @@ from ...tape.slicing import Program
 from . import again, layout, scopes
 from .calls import Line, depth_of
 from .listing import identifier
-from .recorded import Scope, Within, Writer, common_path
+from .recorded import Scope, Within, Writer
 from .scopes import Function, Key, Statement, new_key
 from .trees import item
 
@@ -177,7 +177,7 @@ class _Derivative:
         self.tree: tuple[Any, ...] = ()
         if len(paths) > 1 and all(paths) and len(roots) == 1 and self.op.kind == "gradient":
             if self.scope.has_tree(paths[0][0], self.given):
-                self.tree, inner.tree = common_path(paths), set(map(id, self.given))
+                self.tree, inner.tree = writer.common(self.given), set(map(id, self.given))
         return inner
 
     def _constant_lines(self, local: Set[int]) -> list[Line]:

@@ -59,11 +59,15 @@ class _Renaming(ast.NodeTransformer):
         return ast.Lambda(arguments(args), self.visit(node.body))
 
 
+class Field(str):
+    """A key in a tree that is an attribute."""
+
+
 def place_of(node: ast.expr | None) -> tuple[str, tuple[Any, ...]] | None:
-    """The name and the keys in ``root["a"][0]``; None for anything else."""
+    """The name and the keys in ``root["a"][0].b``; None for anything else."""
     path = list[Any]()
-    while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        path.append(node.slice.value)
+    while isinstance(node, ast.Attribute) or isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        path.append(Field(node.attr) if isinstance(node, ast.Attribute) else node.slice.value)  # type: ignore[attr-defined]
         node = node.value
     return (node.id, tuple(path[::-1])) if isinstance(node, ast.Name) and path else None
 

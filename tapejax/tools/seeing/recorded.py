@@ -7,9 +7,7 @@ ran become a call of a function; those that a derivative was taken of become a f
 from __future__ import annotations
 
 import ast
-import functools
 import itertools
-import operator
 import os.path
 import re
 from collections import Counter
@@ -174,7 +172,7 @@ class Writer:
         """Takes trees that are given, and those that are computed of them; the arguments are those of `trees.Computed`."""
         self.paths |= paths
         self.nested |= {path[0] for path in paths.values() if len(path) > 2 or path[0] == "params"}
-        computed = trees.Computed(self._entries if self.folds else (), paths, shapes, named)
+        self._computed = computed = trees.Computed(self._entries if self.folds else (), paths, shapes, named)
         self.places |= computed.paths
         self.shapes |= computed.shapes
         self.names.wishes |= computed.names
@@ -224,9 +222,10 @@ class Writer:
         start = len(lines)
         later: Line | None = None
         count = Counter(self.places[id(x)][0] for line in lines for x in line.outputs if id(x) in self.places)
-        scope.makes = {
+        made_here = [
             tree for tree, n in count.items() if scopes.is_key(tree) and n == len(jax.tree.leaves(self.shapes[tree]))
-        }
+        ]
+        scope.makes = {tree for tree in made_here if self._is_writable(tree, scope)}
         calls = (line.calls[depth + 1].call if len(line.calls) > depth + 1 else -i for i, line in enumerate(lines, 1))
         runs = itertools.groupby(zip(calls, lines, strict=True), lambda pair: pair[0])
         for part in reversed([[line for _, line in run] for _, run in runs]):
@@ -274,11 +273,31 @@ class Writer:
             for tree in ended & scope.makes:
                 whole = name and not (after or call) and self._is_made_at(tree, part[-1].calls[depth], depth)
                 if whole or scope.uses(tree):
-                    leaves = jax.tree.map(lambda x: ast.Name(scope.key(x), ast.Load()), self.shapes[tree])
-                    found.insert(before, Statement([root := self.bind(tree, scope)], trees.written(leaves)))
+                    found.insert(before, Statement([root := self.bind(tree, scope)], self._written(tree, scope)))
                     self.names.wishes |= {root: name} if name else {}
             later = part[0]
         return found[::-1]
+
+    def _is_writable(self, tree: str, scope: Scope) -> bool:
+        """Whether it is of dicts, lists and tuples, or one like it is at hand."""
+        given = self._computed.given(tree)
+        return trees.is_written_out(self.shapes[tree]) or scope.has_tree(given, jax.tree.leaves(self.shapes[given]))
+
+    def _written(self, tree: str, scope: Scope) -> ast.expr:
+        """The expression for a tree, of its leaves."""
+        leaves = jax.tree.map(lambda x: ast.Name(scope.key(x), ast.Load()), self.shapes[tree])
+        if trees.is_written_out(leaves):
+            return trees.written(leaves)
+        given = self._computed.given(tree)
+        like = scope.part((given,), jax.tree.leaves(self.shapes[given]))
+        self.shapes[like] = self.shapes[given]
+        return trees.written(leaves, like)
+
+    def common(self, values: Sequence[Value]) -> Path:
+        """The path of the smallest tree that has these values of one; of all its leaves it is the tree itself."""
+        paths = [self.places[id(x)] for x in values]
+        every = len(jax.tree.leaves(self.shapes.get(paths[0][0])))
+        return paths[0][:1] if len(paths) == every else common_path(paths)
 
     def _is_made_at(self, tree: str, place: Running, depth: int) -> bool:
         """Whether all leaves of a tree are made by one instruction."""
@@ -375,7 +394,7 @@ class Writer:
         given += [(key, x, False) for key, x in inner.constants.values()]
         handed: dict[Key, str] = {}
         for parts in self._trees(inner, given, code):
-            path = common_path([self.places[id(x)] for _, x in parts])
+            path = self.common([x for _, x in parts])
             root = self.root(path)
             there = [(key, self.places[id(x)]) for key, x in parts] + [*inner.trees.items()]
             start = len(path)
@@ -426,10 +445,10 @@ class Writer:
 
     def root(self, path: Path) -> Key:
         """A key for what is in a tree at a path."""
-        key, name = new_key(), path[-1]
+        key, name = new_key(), next(part for part in path[::-1] if isinstance(part, str))
         (self.names.likes if scopes.is_key(name) else self.names.wishes)[key] = name
-        whole = self.shapes[path[0]]
-        self.shapes[key] = None if whole is None else functools.reduce(operator.getitem, path[1:], whole)
+        whole = self.shapes.get(path[0])
+        self.shapes[key] = None if whole is None else trees.part_at(whole, path[1:])
         return key
 
     def bind(self, tree: str, scope: Scope) -> Key:

@@ -212,23 +212,26 @@ class Recorded:
 
     def places(self) -> dict[int, Path]:
         """The paths of arrays, by id, in the user's dicts and lists."""
-        names = {i: layout.place_of(layout.parsed(name)) for i, name in self.names.items() if name.endswith("]")}
+        names = {
+            i: layout.place_of(layout.parsed(name)) for i, name in self.names.items() if "[" in name or "." in name
+        }
         return {i: (place[0], *place[1]) for i, place in names.items() if place}
 
     def tree(self) -> list[Path]:
         """The path of each source in the tree that is the first parameter; empty where there is none."""
-        if is_tree(self.sources, self.names):
-            places = (layout.place_of(layout.parsed(path)) for path in _paths(self.sources, "sources"))
-            return [(self.parameter, *(place[1] if place else ())) for place in places]
-        found = tree_paths(self.sources)
-        return [()] * len(self.starts.leaves) if found is None else [(self.parameter, *path) for path in found]
+        paths = tree_paths(self.sources)
+        if paths is None and is_tree(self.sources, self.names):
+            paths = [path for path, x in trees.leaves_of(self.sources) if leaf_of(x) is not None]
+        count = len(self.starts.leaves)
+        return [(self.parameter, *path) if None not in path else () for path in paths] if paths else [()] * count
 
 
 def is_tree(sources: Nest, names: Mapping[int, str]) -> bool:
-    """Whether a structure is one of arrays by names, has others in it, or is long and its arrays have no other `names`, by id."""
-    if isinstance(sources, Mapping) or not isinstance(sources, (list, tuple)) or any(map(nest.is_nested, sources)):
-        return isinstance(sources, (Mapping, list, tuple))
-    leaves = map(leaf_of, sources)
+    """Whether a structure has arrays by names and no other leaves, has others in it, or is long and its arrays have no other
+    `names`, by id."""
+    leaves = [leaf_of(x) for _, x in trees.leaves_of(sources)]
+    if not isinstance(sources, (list, tuple)) or any(leaf_of(x) is None for x in sources):
+        return leaf_of(sources) is None and None not in leaves
     called = [names.get(id(leaf.array), "") for leaf in leaves if leaf is not None]
     return len(called) > trees.FEW and all(name.endswith(f"[{i}]") for i, name in enumerate(called))
 

@@ -66,6 +66,10 @@ class Computed:
                     self.shapes[root] = tree
         self.paths = {i: path for i, path in places.items() if path[0] in self.shapes}
 
+    def given(self, tree: str) -> str:
+        """The tree that is given, of which one is computed."""
+        return self.given(min(self.of[tree])) if tree in self.of else tree
+
 
 def _found(entry: Entry, places: Mapping[int, Path]) -> Iterator[tuple[Value, Hashable, set[str], Path]]:
     """The results that come of leaves at one path: with what is done, the trees of these leaves, and the path."""
@@ -106,23 +110,37 @@ def _is_leaf(x: Any) -> bool:
 def leaves_of(tree: Any) -> list[tuple[Path, Any]]:
     """The leaves with their paths."""
     pairs, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_leaf)
-    return [(tuple(getattr(key, "key", getattr(key, "idx", None)) for key in path), x) for path, x in pairs]
+    return [(tuple(map(_key_of, path)), x) for path, x in pairs]
 
 
-def _parsed(node: ast.expr) -> Any:
-    """Dicts, lists and tuples of expressions, as such."""
-    match node:
-        case ast.Dict(keys=keys, values=values) if all(isinstance(key, ast.Constant) for key in keys):
-            return {key.value: _parsed(x) for key, x in zip(keys, values, strict=True)}  # type: ignore[union-attr]
-        case ast.List(elts=elts):
-            return list(map(_parsed, elts))
-        case ast.Tuple(elts=elts):
-            return tuple(map(_parsed, elts))
-    return node
+def _key_of(entry: Any) -> Any:
+    """A key of JAX's as it is in a `Path`; None where no code leads there."""
+    match entry:
+        case jax.tree_util.GetAttrKey(name=name):
+            return layout.Field(name)
+        case jax.tree_util.SequenceKey(idx=i):
+            return i
+    return entry.key if isinstance(entry, jax.tree_util.DictKey) else None
 
 
-def written(tree: Any) -> ast.expr:
-    """The expression for dicts, lists and tuples of expressions."""
+def part_at(tree: Any, path: Sequence[Any]) -> Any:
+    """What is in a tree at a path."""
+    for key in path:
+        tree = getattr(tree, key) if isinstance(key, layout.Field) else tree[key]
+    return tree
+
+
+# How a tree is written that is no dict, list or tuple: like another one.
+_LIKE = "jax.tree.unflatten(jax.tree.structure({}), 0)"
+
+
+def written(tree: Any, like: Key | None = None) -> ast.expr:
+    """The expression for a tree of expressions. `like`: the key of one of the same kind, where it has other nodes than dicts,
+    lists and tuples."""
+    if like is not None:
+        found: Any = layout.parsed(_LIKE.format(like))
+        found.args[1] = ast.List(jax.tree.leaves(tree), ast.Load())
+        return found
     match tree:
         case dict():
             return ast.Dict(list(map(ast.Constant, tree)), list(map(written, tree.values())))
@@ -134,11 +152,36 @@ def written(tree: Any) -> ast.expr:
     return leaf
 
 
+def is_written_out(tree: Any) -> bool:
+    """Whether a tree is of dicts, lists and tuples."""
+    parts: Any = tree.values() if type(tree) is dict else tree if type(tree) in (list, tuple) else ()
+    return jax.tree_util.all_leaves([tree]) or type(tree) in (dict, list, tuple) and all(map(is_written_out, parts))
+
+
+def _parsed(node: ast.expr, shapes: Shapes) -> Any:
+    """The tree of expressions that an expression is."""
+    match node:
+        case ast.Dict(keys=keys, values=values) if all(isinstance(key, ast.Constant) for key in keys):
+            return {key.value: _parsed(x, shapes) for key, x in zip(keys, values, strict=True)}  # type: ignore[union-attr]
+        case ast.List(elts=elts):
+            return [_parsed(x, shapes) for x in elts]
+        case ast.Tuple(elts=elts):
+            return tuple([_parsed(x, shapes) for x in elts])
+        case ast.Call(
+            func=ast.Attribute(attr="unflatten"), args=[ast.Call(args=[ast.Name(id=like)]), ast.List(elts=elts)]
+        ):
+            return jax.tree.unflatten(kind_of(shapes[like]), elts)
+    return node
+
+
 def item(root: str, path: Path) -> ast.expr:
-    """``root["a"]["b"]``."""
+    """``root["a"][0].b``."""
     found: ast.expr = ast.Name(root, ast.Load())
-    for part in path:
-        found = ast.Subscript(found, ast.Constant(part), ast.Load())
+    for key in path:
+        field = isinstance(key, layout.Field)
+        found = (
+            ast.Attribute(found, str(key), ast.Load()) if field else ast.Subscript(found, ast.Constant(key), ast.Load())
+        )
     return found
 
 
@@ -168,7 +211,7 @@ class _Mapping(ast.NodeTransformer):
     def mapped(self, expression: ast.expr, outs: Sequence[Key | None] = ()) -> ast.expr:
         """An expression with the trees in it written shorter. `outs`: what it makes."""
         kind = kind_of(self.shapes.get(outs[0] or "") if len(outs) == 1 else None)
-        leaves = leaves_of(tree) if kind_of(tree := _parsed(expression)) == kind else []
+        leaves = leaves_of(tree) if kind_of(tree := _parsed(expression, self.shapes)) == kind else []
         parts = {x.id: item(outs[0] or "", path) for path, x in leaves if isinstance(x, ast.Name)}
         self.uses |= dict.fromkeys(parts, 1)
         new: ast.expr = self.visit(layout.replaced(expression, {}))  # `made` stays as it is
@@ -202,6 +245,8 @@ class _Mapping(ast.NodeTransformer):
         inner: Any = node if getattr(node.func, "id", "") == "sum" and node.args else None
         while inner is not None and getattr(getattr(inner.args[-1], "func", None), "id", "") == "map":
             inner = inner.args[-1]
+        if ast.unparse(node.func) == "jax.tree.unflatten" and (new := self._mapped(node)) is not node:
+            return new
         if inner is not None and inner is not node and isinstance(inner.args[-1], ast.List):
             match self._all_of(inner.args[-1].elts):
                 case None, leaves:
@@ -227,7 +272,7 @@ class _Mapping(ast.NodeTransformer):
                 yield node
 
     def _mapped(self, node: ast.expr) -> ast.expr:
-        tree = _parsed(node)
+        tree = _parsed(node, self.shapes)
         alike = self._alike(leaves_of(tree))
         if alike is None or any(kind_of(self.shapes.get(root)) != kind_of(tree) for root in alike[1]):
             return node
