@@ -10,6 +10,7 @@ import inspect
 import itertools
 import keyword
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +23,7 @@ from ...jaxprs.dependence import is_key, type_has_tangent
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, Tracer, eval_jaxpr, jaxpr_as_fun
 from ...jaxprs.types import Atom, Equation, JaxProgram, Positions, Value
+from ...places import is_jaxs
 from ...tape.operation import Op
 from ...tf.ops import table
 from ...tf.values.types import Array
@@ -43,10 +45,13 @@ from .spelling import (
     spelling_of_equation,
     static_arguments,
 )
+from .spelling import canonical as canonical_form
 from .tables import sections
 
 # How deep the rules of functions that rules call are written: each takes as long as all before it.
 MOST_RULES = 1
+# What an operation is written as in its place is not longer than this, with letters for what it takes.
+SHORT = 24
 RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "while_rows", "flat", "scaled"}
 
 
@@ -151,7 +156,7 @@ class Code:
                 names = dict(zip(jaxpr.invars, args, strict=True))
                 return self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
         try:
-            return f"{self.helper(closed, op.name)}({_arrays(args)})"
+            return self._inlined(closed, args) or f"{self.helper(closed, op.name)}({_arrays(args)})"
         except Unspellable:
             return self._opaque(closed, op.name, args)
 
@@ -180,6 +185,16 @@ class Code:
     def helper(self, closed: JaxProgram, wish: str) -> str:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
         return self._defined((canonical.key(closed), wish), wish, lambda: self._function(closed, "f"))
+
+    def _inlined(self, closed: JaxProgram, args: Sequence[str]) -> str | None:
+        """What a jaxpr does, as one expression of names, where that is short and each is used once."""
+        function, names = self._body(closed, ()) if all(map(is_name, args)) else (None, None)
+        if function is None or names is None or function.statements:
+            return None
+        short = len(layout.text_of(layout.replaced(function.result, names.expressions()))) <= SHORT
+        once = scopes.keys_of(function.result) == Counter(function.parameters)
+        given = {key: layout.parsed(arg) for key, arg in zip(function.parameters, args, strict=True)}
+        return layout.text_of(layout.replaced(function.result, given)) if short and once else None
 
     def _defined(self, key: Hashable, wish: str, write: Callable[[], str]) -> str:
         """The name of a function, defined above by the text that is written for the name ``f``."""
@@ -442,9 +457,25 @@ def _with_rule(trace: Callable[[Code, Equation], Rule]) -> Callable[[Code, Equat
             return f"{code.helper(call, wish)}({_arrays(args)})" if call.eqns else args[0]
         if (text := spelling_of_equation(wish, eqn, args)) is not None:
             return text
+        if _is_jaxs_own(wish, eqn):
+            return f"jax.nn.{wish}({', '.join(args)})"
         return f"{code.with_rule(call, *trace(code, eqn), wish)}({_arrays(args)})"
 
     return rule
+
+
+def _is_jaxs_own(name: str, eqn: Equation) -> bool:
+    """Whether an equation is a function of `jax.nn` as it is for these shapes, whatever `jax.vmap` has made of its rule."""
+    info, function = contents.open_jaxpr(eqn.params["call_jaxpr"]).debug_info, getattr(jax.nn, name, None)
+    if not is_jaxs(info.func_filename or "") or not callable(function):
+        return False
+    with contextlib.suppress(TypeError):  # it takes more
+        other = jax.make_jaxpr(function)(*[v.aval for v in eqn.invars])
+        own = (each for each in equations_in(other) if each.primitive is eqn.primitive)
+        return any(
+            canonical_form(each.params["call_jaxpr"]) == canonical_form(eqn.params["call_jaxpr"]) for each in own
+        )
+    return False
 
 
 def _custom_jvp(code: Code, eqn: Equation) -> Rule:

@@ -288,10 +288,13 @@ class Writer:
         leaves = jax.tree.map(lambda x: ast.Name(scope.key(x), ast.Load()), self.shapes[tree])
         if trees.is_written_out(leaves):
             return trees.written(leaves)
-        given = self._computed.given(tree)
-        like = scope.part((given,), jax.tree.leaves(self.shapes[given]))
-        self.shapes[like] = self.shapes[given]
-        return trees.written(leaves, like)
+        return trees.written(leaves, self.like(self._computed.given(tree), scope))
+
+    def like(self, given: str, scope: Scope) -> Key:
+        """A key for all of a tree that is given."""
+        key = scope.part((given,), jax.tree.leaves(self.shapes[given]))
+        self.shapes[key] = self.shapes[given]
+        return key
 
     def common(self, values: Sequence[Value]) -> Path:
         """The path of the smallest tree that has these values of one; of all its leaves it is the tree itself."""
@@ -395,7 +398,7 @@ class Writer:
         handed: dict[Key, str] = {}
         for parts in self._trees(inner, given, code):
             path = self.common([x for _, x in parts])
-            root = self.root(path)
+            root = self.root(path if user else (self._computed.given(path[0]), *path[1:]))
             there = [(key, self.places[id(x)]) for key, x in parts] + [*inner.trees.items()]
             start = len(path)
             self.names.meanings |= {key: item(root, p[start:]) for key, p in there if p[:start] == path}
@@ -446,6 +449,7 @@ class Writer:
     def root(self, path: Path) -> Key:
         """A key for what is in a tree at a path."""
         key, name = new_key(), next(part for part in path[::-1] if isinstance(part, str))
+        name = name.removesuffix("s") if isinstance(path[-1], int) else name  # one of the layers
         (self.names.likes if scopes.is_key(name) else self.names.wishes)[key] = name
         whole = self.shapes.get(path[0])
         self.shapes[key] = None if whole is None else trees.part_at(whole, path[1:])

@@ -104,9 +104,9 @@ class Function:
         return None
 
     def is_short(self) -> bool:
-        """Whether all there is is one operation of parameters."""
+        """Whether all there is is one operation of parameters, or a parameter."""
         operations = [node for node in ast.walk(self.result) if isinstance(node, (ast.Call, ast.BinOp))]
-        return not self.statements and len(operations) == 1 and keys_of(self.result) == Counter(self.parameters)
+        return not self.statements and len(operations) <= 1 and keys_of(self.result) == Counter(self.parameters)
 
     def as_expression(self) -> ast.expr:
         """A function without statements: what it calls, if it hands its parameters on, else a lambda."""

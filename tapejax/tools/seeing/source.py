@@ -316,6 +316,14 @@ class Module:
         for slot, leaf in zip(program.targets, parts.ends.leaves, strict=True):
             x = leaf.array if slot is None else values[slot] if slot < len(values) else leaf.array
             ends.append(writer.argument(x, slot is not None and id(x) in varying, scope))
+
+        def like(tree: Nest) -> str | None:
+            kinds = {} if self.flat else parts.trees()
+            return next(
+                (writer.like(name, scope) for name in kinds if trees.kind_of(kinds[name]) == trees.kind_of(tree)), None
+            )
+
+        result = layout.parsed(packed(parts.target, iter(ends), like))
         statements = writer.block(lines, calls.depth_of(lines), scope)
         names = writer.names
         for i, key in scope.keys.items():
@@ -327,9 +335,7 @@ class Module:
             if key in used:
                 wish = parts.names.get(id(x)) or parts.unnamed.get(id(x))
                 names.meanings[key] = layout.parsed(self.code.constant(x, wish))
-        function = scopes.Function(
-            list(roots.values()), [*unpacking, *statements], layout.parsed(packed(parts.target, iter(ends)))
-        )
+        function = scopes.Function(list(roots.values()), [*unpacking, *statements], result)
         if parts.arguments:  # another shape may need another program: a mean that is a division by a number is one
             types = ", ".join(f"{each.name}: {type_of(each.array)}" for each in parts.arguments if not each.path)
             function.comment = f"# for {types}" if types else ""
@@ -395,17 +401,19 @@ def _paths(structure: Nest, path: str) -> Iterator[str]:
                 yield f"jax.tree.leaves({path})[{i}]"
 
 
-def packed(structure: Nest, ends: Iterator[str]) -> str:
-    """The code for a structure whose leaves are these texts."""
+def packed(structure: Nest, ends: Iterator[str], like: Callable[[Nest], str | None]) -> str:
+    """The code for a structure whose leaves are these texts. `like`: what a pytree of the user's is written like, if there is
+    something like it; else it is the list of its leaves."""
     if leaf_of(structure) is not None:
         return next(ends)
     if isinstance(structure, Mapping):
-        found = {key: packed(structure[key], ends) for key in sorted(structure)}
+        found = {key: packed(structure[key], ends, like) for key in sorted(structure)}
         return "{" + ", ".join(f"{key!r}: {found[key]}" for key in structure) + "}"
     if nest.is_nested(structure):
-        parts = [packed(child, ends) for child in nest._children(structure)]
+        parts = [packed(child, ends, like) for child in nest._children(structure)]
         if isinstance(structure, tuple):
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         return f"[{', '.join(parts)}]"
     parts = [next(ends) for part in jax.tree.leaves(structure, is_leaf=is_variable) if leaf_of(part) is not None]
-    return f"[{', '.join(parts)}]"  # a pytree class of the user's: its leaves
+    leaves = f"[{', '.join(parts)}]"
+    return leaves if (key := like(structure)) is None else trees.LIKE.format(key, leaves)

@@ -131,14 +131,14 @@ def part_at(tree: Any, path: Sequence[Any]) -> Any:
 
 
 # How a tree is written that is no dict, list or tuple: like another one.
-_LIKE = "jax.tree.unflatten(jax.tree.structure({}), 0)"
+LIKE = "jax.tree.unflatten(jax.tree.structure({}), {})"
 
 
 def written(tree: Any, like: Key | None = None) -> ast.expr:
     """The expression for a tree of expressions. `like`: the key of one of the same kind, where it has other nodes than dicts,
     lists and tuples."""
     if like is not None:
-        found: Any = layout.parsed(_LIKE.format(like))
+        found: Any = layout.parsed(LIKE.format(like, 0))
         found.args[1] = ast.List(jax.tree.leaves(tree), ast.Load())
         return found
     match tree:
