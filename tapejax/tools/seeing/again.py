@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -61,10 +61,16 @@ def _run(run: Callable[..., Any], inputs: Any) -> tuple[list[Array] | None, int]
     return run(inputs), len(around) or int(where is not None)
 
 
+def links(entry: Entry) -> Sequence[frozenset[int]]:
+    """For each output the inputs on which it depends."""
+    moving = tuple([i for i, x in enumerate(entry.inputs) if isinstance(x, jax.Array) and has_tangent(x)])
+    by: Sequence[frozenset[int]] = entry.op.links(entry, tuple(map(kind_of, entry.inputs)), moving).by
+    return by
+
+
 def linked(entry: Entry) -> frozenset[int]:
     """The inputs on which the outputs depend."""
-    moving = tuple([i for i, x in enumerate(entry.inputs) if isinstance(x, jax.Array) and has_tangent(x)])
-    return frozenset().union(*entry.op.links(entry, tuple(map(kind_of, entry.inputs)), moving).by)
+    return frozenset().union(*links(entry))
 
 
 def close(x: Array, y: Array) -> bool:

@@ -36,7 +36,7 @@ def opened(op: Op, inputs: Values) -> tuple[GradientTape, list[Any], Rounds] | N
         program = jax.make_jaxpr(op.fn)(*inputs)
     except Exception:  # some operations run Python, which needs values
         return None
-    while (inner := _only_call(program)) is not None:
+    while (inner := only_call(program)) is not None:
         program = inner
     if not 1 < _size(program) <= OPERATIONS:
         return None
@@ -51,7 +51,7 @@ def _recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[A
     return tape, outputs, rounds
 
 
-def _only_call(program: JaxProgram) -> JaxProgram | None:
+def only_call(program: JaxProgram) -> JaxProgram | None:
     """The program of the jitted function that is all there is, of the same inputs and outputs."""
     opened = contents.open_jaxpr(program)
     if len(opened.eqns) != 1 or opened.eqns[0].primitive.name not in contents.JIT or contents.consts_of(program):

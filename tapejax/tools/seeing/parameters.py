@@ -8,10 +8,8 @@ looks for the traces which that leaves, and refuses.
 from __future__ import annotations
 
 import builtins
-import functools
 import inspect
 import keyword
-import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,6 +34,7 @@ from .graph_evidence import given_at
 from .listing import Names, dependents, name_of
 from .spelling import SCOPE
 from .tables import sections
+from .trees import leaves_of, part_at
 
 _NAMES_IN_CODE = {*SCOPE, "f", "sources", "scan", "while_loop", "while_rows", "flat"}
 _LOOKED = ("python", "static", "closure")
@@ -126,7 +125,7 @@ class Parameters:
         """The sources and, for each parameter, the array that a call gives."""
         sources, *values = self.signature.bind(*args, **kwargs).args
         of = dict(zip(self.names(), values, strict=True))
-        return sources, [each.given(part_of(of[each.name], each.path)) for each in self.all]
+        return sources, [each.given(part_at(of[each.name], each.path)) for each in self.all]
 
     def names(self) -> list[str]:
         return list(dict.fromkeys(each.name for each in self.all))
@@ -253,23 +252,13 @@ def _is_traceable(entry: Entry) -> bool:
     return any(is_jaxs(file) or serves(file) and f"{os.sep}keras{os.sep}" in file for file in files)
 
 
-def _leaves(value: Nest, what: str, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Leaf]]:
+def _leaves(value: Nest, what: str) -> Iterator[tuple[tuple[Any, ...], Leaf]]:
     """The tensors in an argument, each with its path."""
-    if (leaf := leaf_of(value)) is not None:
+    for path, x in leaves_of(value):
+        leaf = leaf_of(x)
+        if leaf is None or None in path:
+            raise TypeError(_said("no tensor", what=what, value=x))
         yield path, leaf
-    elif isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _leaves(part, what, (*path, key))
-    elif type(value) in (list, tuple):
-        for i, part in enumerate(value):
-            yield from _leaves(part, what, (*path, i))
-    else:
-        raise TypeError(_said("no tensor", what=what, value=value))
-
-
-def part_of(structure: Nest, path: Sequence[Any]) -> Nest:
-    """What is in a structure at a path."""
-    return functools.reduce(operator.getitem, path, structure)
 
 
 def _refuse(name: str, why: str, where: Mark | Entry, advice: str = "") -> None:

@@ -19,8 +19,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...jaxprs import contents
+from ...jaxprs.evaluate import evaluate, needed
+from ...jaxprs.fence import Literal
 from ...jaxprs.types import Value
 from ...places import line_of, serves
+from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
@@ -28,9 +32,10 @@ from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from . import again, layout, scopes, trees
 from .calls import Line, Running, calls_of, is_named, name_in
+from .inside import only_call
 from .layout import names_in
 from .listing import bytecode, operands, unused
-from .operations import Code, pattern_of, written
+from .operations import Code, pattern_of, run_alone, written
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
 from .trees import FEW, Path, item
@@ -198,7 +203,7 @@ class Writer:
     def _lines_of(self, line: Line, position: int) -> list[Line]:
         """The line; of a call of a `tf.function` those of what its Python does."""
         if not (self.folds and line.calls and isinstance(line.op, JointOp)):
-            return [line]
+            return self._by_leaf(line)
         if position not in self._opened:
             inside = again.recorded(self._entries[position])
             start = len(self._entries)
@@ -213,6 +218,31 @@ class Writer:
         ends, starts = [line.outputs[j] for j in line.active_outs], [line.inputs[i] for i in line.active_ins]
         query = Query(opened[0], ends, [Source(x, watched=True) for x in starts], include_nondifferentiable=True)
         return self.lines(*query.program(), opened[1])
+
+    def _by_leaf(self, line: Line) -> list[Line]:
+        """The line; where it makes all leaves of a tree, a line for each."""
+        (tree, *others) = {self.places.get(id(x), ("",))[0] for x in line.outputs}
+        if others or len(line.outputs) == 1 or not scopes.is_key(tree) or isinstance(line.op, DerivativeOp):
+            return [line]
+        program = jax.make_jaxpr(line.op.fn)(*line.inputs)
+        while (inner := only_call(program)) is not None:
+            program = inner
+        jaxpr = contents.open_jaxpr(program)
+        found = []
+        for j, (x, end) in enumerate(zip(line.outputs, jaxpr.outvars, strict=True)):
+            equations = [eqn for eqn, _ in needed(program, [end])]
+            read = {end, *(v for eqn in equations for v in eqn.invars if not isinstance(v, Literal))}
+            used = [i for i, v in enumerate(jaxpr.invars) if v in read]
+
+            def run(*xs: Value, end: Any = end, used: Sequence[int] = used, equations: Any = equations) -> Value:
+                given = dict(zip(used, xs, strict=True))
+                inputs = [given.get(i) for i in range(len(jaxpr.invars))]
+                return evaluate(program, inputs, run_alone, equations=equations, wanted=[end])[0]
+
+            active = tuple([k for k, i in enumerate(used) if i in line.active_ins])
+            ins = [line.inputs[i] for i in used]
+            found.append(Line(Op(line.op.name, run), ins, [x], active, (0,) * (j in line.active_outs), line.calls))
+        return found
 
     # -- lines
 
@@ -301,6 +331,14 @@ class Writer:
         paths = [self.places[id(x)] for x in values]
         every = len(jax.tree.leaves(self.shapes.get(paths[0][0])))
         return paths[0][:1] if len(paths) == every else common_path(paths)
+
+    def want_trees(self, values: Sequence[Value], scope: Scope) -> None:
+        """Has the trees made that these values have all leaves of."""
+        count = Counter(self.places[i][0] for i in set(map(id, values)) if i in self.places)
+        for tree, n in count.items():
+            leaves = jax.tree.leaves(self.shapes[tree])
+            if scopes.is_key(tree) and n == len(leaves):
+                scope.part((tree,), leaves)
 
     def _is_made_at(self, tree: str, place: Running, depth: int) -> bool:
         """Whether all leaves of a tree are made by one instruction."""

@@ -323,6 +323,7 @@ class Module:
                 (writer.like(name, scope) for name in kinds if trees.kind_of(kinds[name]) == trees.kind_of(tree)), None
             )
 
+        writer.want_trees([leaf.array for leaf in parts.ends.leaves], scope)
         result = layout.parsed(packed(parts.target, iter(ends), like))
         statements = writer.block(lines, calls.depth_of(lines), scope)
         names = writer.names

@@ -130,7 +130,7 @@ class Seen(GradientTape):
         # what has no gradient cannot be watched, and is a source all the same
         leaf_sources = [x if has_tangent(x.array) else x._replace(watched=True) for x in leaf_sources]
         sought = [leaf.array for leaf in ends.leaves], leaf_sources
-        from . import listing, parameters, source, steps
+        from . import listing, parameters, source, steps, trees
 
         named = listing.Names(recording, spaces)
         rest = parameters.Parameters(recording, arguments, starts.leaves, named)
@@ -145,7 +145,7 @@ class Seen(GradientTape):
         def function(*args: Any, **kwargs: Any) -> Nest:
             sources, more = rest.arrays_of(args, kwargs)
             if tree is not None and isinstance(sources, Mapping):
-                sources = [parameters.part_of(sources, path) for path in tree]
+                sources = [trees.part_at(sources, path) for path in tree]
             arrays_in = [leaf.array for leaf in sources_of(sources).leaves]
             if len(arrays_in) != len(starts.leaves):
                 raise ValueError(

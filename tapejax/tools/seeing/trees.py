@@ -14,7 +14,7 @@ from ...tape.derivative import DerivativeOp
 from ...tape.recording import Entry
 from ...tf.values.structures import leaf_of
 from ...tf.values.types import Nest
-from . import layout
+from . import again, layout
 from .scopes import Function, Key, Names, keys_of, new_key
 
 Path: TypeAlias = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
@@ -83,11 +83,14 @@ def _found(entry: Entry, places: Mapping[int, Path]) -> Iterator[tuple[Value, Ha
                     root, *path = places[id(source)]
                     yield x, ("gradient", root), {root}, tuple(path)
         return
-    found = {places[id(x)] for x in entry.inputs if id(x) in places}
-    if len({path[1:] for path in found}) == 1:
-        roots = {path[0] for path in found}
-        for j, x in enumerate(entry.outputs):
-            yield x, (op.name, j, frozenset(roots)), roots, min(found)[1:]
+    known = {id(x): places[id(x)] for x in entry.inputs if id(x) in places}
+    together = len(entry.outputs) > 1 and len({path[1:] for path in known.values()}) > 1  # each may be of another leaf
+    linked = again.links(entry) if together else [range(len(entry.inputs))] * len(entry.outputs)
+    for j, (x, inputs) in enumerate(zip(entry.outputs, linked, strict=True)):
+        paths = {known[id(entry.inputs[i])] for i in inputs if id(entry.inputs[i]) in known}
+        if len({path[1:] for path in paths}) == 1:
+            roots = {path[0] for path in paths}
+            yield x, (op.name, together or j, frozenset(roots)), roots, min(paths)[1:]
 
 
 def filled(structure: Nest, leaves: Mapping[Path, Value]) -> Any:
