@@ -155,7 +155,16 @@ class Names:
     def expressions(self) -> dict[str, ast.expr]:
         """What is written in place of each key."""
         found: dict[str, ast.expr] = {key: ast.Name(name, ast.Load()) for key, name in self.given.items()}
-        return found | {key: layout.replaced(x, found) for key, x in self.meanings.items()}
+
+        def resolved(key: Key) -> ast.expr:
+            if key not in found and key in self.meanings:
+                x = self.meanings[key]
+                found[key] = layout.replaced(x, {name: resolved(name) for name in names_in(x) if is_key(name)})
+            return found.get(key, ast.Name(key, ast.Load()))
+
+        for key in self.meanings:
+            resolved(key)
+        return found
 
     def shown(self, expression: ast.expr) -> str:
         """The text of an expression, with what is not named yet as it is likely to be."""

@@ -28,7 +28,7 @@ from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from . import calls, derivatives, layout, parameters, recorded, scopes, trees
-from .listing import identifier
+from .listing import identifier, unused
 from .operations import Code, Taken
 from .parameters import Parameter
 from .trees import Path
@@ -210,6 +210,18 @@ class Recorded:
                 leaves.setdefault(each.name, {})[each.path] = each.array
         return {name: trees.filled(structures[name], own) for name, own in leaves.items() if own}
 
+    def parts(self) -> dict[str, Path]:
+        """Where arguments have trees like the sources in them, as the state of an optimizer does, by a name."""
+        found: dict[str, Path] = {}
+        own = self.trees()
+        kind = trees.kind_of(own.get(self.parameter))
+        for name, tree in own.items():
+            for path, x in trees.leaves_of(tree, lambda x: trees.kind_of(x) == kind) if name != self.parameter else ():
+                if path and trees.kind_of(x) == kind:
+                    wish = next((key for key in path[::-1] if isinstance(key, str)), name)
+                    found[unused(identifier(wish), {*own, *found})] = (name, *path)
+        return found
+
     def places(self) -> dict[int, Path]:
         """The paths of arrays, by id, in the user's dicts and lists."""
         names = {
@@ -304,24 +316,27 @@ class Module:
         program, values, writer = parts.program, parts.values, self.writer
         self.scope.taken |= {each.name for each in parts.arguments}
         writer.read(parts.entries, self.flat)
-        lines = writer.lines(program, values)
         writer.called = parts.names | {id(each.array): each.name for each in parts.arguments if not each.path}
+        places = dict(zip(map(id, parts.held()), parts.tree(), strict=True))
+        places |= {id(each.array): (each.name, *each.path) for each in parts.arguments if each.path}
+        given, inner = parts.trees(), parts.parts()
+        for wish, (root, *path) in inner.items():
+            given[wish] = trees.part_at(given[root], path)
+            places |= {id(x): (wish, *way) for way, x in trees.leaves_of(given[wish])}
+        writer.lines(program, values)  # which opens calls
+        writer.take_trees({i: path for i, path in places.items() if path}, given, parts.places())
+        lines = writer.lines(program, values)
         varying = {id(values[slot]) for slot in program.sources if slot is not None}
         varying |= {id(line.outputs[j]) for line in lines for j in line.active_outs}
         scope = recorded.Scope()
-        places = dict(zip(map(id, parts.held()), parts.tree(), strict=True))
-        places |= {id(each.array): (each.name, *each.path) for each in parts.arguments if each.path}
-        writer.take_trees({i: path for i, path in places.items() if path}, parts.trees(), parts.places())
         ends = []
         for slot, leaf in zip(program.targets, parts.ends.leaves, strict=True):
             x = leaf.array if slot is None else values[slot] if slot < len(values) else leaf.array
             ends.append(writer.argument(x, slot is not None and id(x) in varying, scope))
 
         def like(tree: Nest) -> str | None:
-            kinds = {} if self.flat else parts.trees()
-            return next(
-                (writer.like(name, scope) for name in kinds if trees.kind_of(kinds[name]) == trees.kind_of(tree)), None
-            )
+            names = (name for name, x in given.items() if trees.kind_of(x) == trees.kind_of(tree) and not self.flat)
+            return next((writer.like(name, scope) for name in names), None)
 
         writer.want_trees([leaf.array for leaf in parts.ends.leaves], scope)
         result = layout.parsed(packed(parts.target, iter(ends), like))
@@ -330,13 +345,15 @@ class Module:
         for i, key in scope.keys.items():
             if "[" not in parts.names.get(i, "["):  # no parts of containers
                 names.wishes.setdefault(key, identifier(parts.names[i]))
-        roots, unpacking = self._sources(parts, scope)
+        roots, unpacking = self._sources(parts, scope, inner)
         used = names.roots([*ends, *(key for s in statements for key in s.keys())])
         for key, x in scope.constants.values():
             if key in used:
-                wish = parts.names.get(id(x)) or parts.unnamed.get(id(x))
-                names.meanings[key] = layout.parsed(self.code.constant(x, wish))
-        function = scopes.Function(list(roots.values()), [*unpacking, *statements], result)
+                called = parts.names.get(id(x)) or parts.unnamed.get(id(x))
+                names.meanings[key] = layout.parsed(self.code.constant(x, called))
+        function = scopes.Function(
+            [key for name, key in roots.items() if name not in inner], [*unpacking, *statements], result
+        )
         if parts.arguments:  # another shape may need another program: a mean that is a division by a number is one
             types = ", ".join(f"{each.name}: {type_of(each.array)}" for each in parts.arguments if not each.path)
             function.comment = f"# for {types}" if types else ""
@@ -350,7 +367,9 @@ class Module:
         self.main[name] = scopes.lines(function, name, names)
         return name
 
-    def _sources(self, parts: Recorded, scope: recorded.Scope) -> tuple[dict[str, scopes.Key], list[scopes.Statement]]:
+    def _sources(
+        self, parts: Recorded, scope: recorded.Scope, inner: Mapping[str, Path]
+    ) -> tuple[dict[str, scopes.Key], list[scopes.Statement]]:
         """The parameters by their names, and statements that take them apart."""
         names, held, first = self.writer.names, parts.held(), scopes.new_key()
         keys = [scope.keys.get(id(x)) for x in held]
@@ -377,6 +396,11 @@ class Module:
             names.wishes[root] = each.name
             if each.path:
                 names.meanings[key] = trees.item(root, each.path)
+        for wish, (above, *rest) in inner.items():
+            tree = roots[wish] = scopes.new_key()
+            names.wishes[tree], names.meanings[tree] = wish, trees.item(roots[above], tuple(rest))
+            leaves = ((way, scope.keys.get(id(x))) for way, x in trees.leaves_of(self.writer.shapes[wish]))
+            names.meanings |= {key: trees.item(tree, way) for way, key in leaves if key is not None}
         for key, path in scope.trees.items():
             names.meanings[key] = trees.item(roots[path[0]], path[1:])
         return roots, statements

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import jax
@@ -110,9 +110,9 @@ def _is_leaf(x: Any) -> bool:
     return leaf_of(x) is not None
 
 
-def leaves_of(tree: Any) -> list[tuple[Path, Any]]:
+def leaves_of(tree: Any, is_leaf: Callable[[Any], bool] = lambda x: False) -> list[tuple[Path, Any]]:
     """The leaves with their paths."""
-    pairs, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_leaf)
+    pairs, _ = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: _is_leaf(x) or is_leaf(x))
     return [(tuple(map(_key_of, path)), x) for path, x in pairs]
 
 
