@@ -431,6 +431,8 @@ def packed(structure: Nest, ends: Iterator[str], like: Callable[[Nest], str | No
     something like it; else it is the list of its leaves."""
     if leaf_of(structure) is not None:
         return next(ends)
+    if not trees.is_written_out(structure) and (key := like(structure)) is not None:
+        return trees.LIKE.format(key, f"[{', '.join(next(ends) for _ in trees.leaves_of(structure))}]")
     if isinstance(structure, Mapping):
         found = {key: packed(structure[key], ends, like) for key in sorted(structure)}
         return "{" + ", ".join(f"{key!r}: {found[key]}" for key in structure) + "}"
@@ -440,5 +442,4 @@ def packed(structure: Nest, ends: Iterator[str], like: Callable[[Nest], str | No
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         return f"[{', '.join(parts)}]"
     parts = [next(ends) for part in jax.tree.leaves(structure, is_leaf=is_variable) if leaf_of(part) is not None]
-    leaves = f"[{', '.join(parts)}]"
-    return leaves if (key := like(structure)) is None else trees.LIKE.format(key, leaves)
+    return f"[{', '.join(parts)}]"  # a pytree class of the user's: its leaves

@@ -15,7 +15,7 @@ from ...tape.recording import Entry
 from ...tf.values.structures import leaf_of
 from ...tf.values.types import Nest
 from . import again, layout
-from .scopes import Function, Key, Names, keys_of, new_key
+from .scopes import Function, Key, Names, Statement, keys_of, new_key
 
 Path: TypeAlias = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
 FEW = 3  # so many values of a flat tree are handed over one by one, and summed up term by term
@@ -190,12 +190,14 @@ def item(root: str, path: Path) -> ast.expr:
 
 def map_leaves(function: Function, names: Names, shapes: Shapes) -> None:
     """Replaces trees whose leaves are computed alike from those of others, and lists of all leaves in sums."""
-    mapping = _Mapping(function, names, shapes)
+    mapping, done = _Mapping(function, names, shapes), list[Statement]()
     for s in function.statements:
         if s.function is not None:
             map_leaves(s.function, names, shapes)
         s.expression = mapping.mapped(s.expression, s.outs)
+        done += [*mapping.defined(), s]
     function.result = mapping.mapped(function.result)
+    function.statements = [*done, *mapping.defined()]
     while True:
         used = names.roots(sum((s.keys() for s in function.statements), keys_of(function.result)))
         kept = [s for s in function.statements if s.effects or any(out in used for out in s.outs)]
@@ -207,9 +209,15 @@ def map_leaves(function: Function, names: Names, shapes: Shapes) -> None:
 class _Mapping(ast.NodeTransformer):
     def __init__(self, function: Function, names: Names, shapes: Shapes):
         self.names, self.shapes = names, shapes
-        self.made = {s.outs[0]: s.expression for s in function.statements if len(s.outs) == 1 and not s.effects}
+        self.made = {s.outs[0] or "": s.expression for s in function.statements if len(s.outs) == 1 and not s.effects}
         self.uses = dict(sum((s.keys() for s in function.statements), keys_of(function.result)))
         self.parts: dict[Key, ast.expr] = {}  # what is in trees by now
+        self.functions: list[Statement] = []  # those that are too long for a lambda
+
+    def defined(self) -> list[Statement]:
+        """The functions that have become necessary."""
+        found, self.functions = self.functions, []
+        return found
 
     def mapped(self, expression: ast.expr, outs: Sequence[Key | None] = ()) -> ast.expr:
         """An expression with the trees in it written shorter. `outs`: what it makes."""
@@ -230,12 +238,17 @@ class _Mapping(ast.NodeTransformer):
 
     def _whole(self, expression: ast.expr) -> ast.expr:
         """An expression with what is used once written where it is used."""
-        inner = {
-            key: self._whole(found)
-            for key in keys_of(expression)
-            if self.uses.get(key) == 1 and key not in self.parts and (found := self.made.get(key)) is not None
-        }
-        return layout.replaced(expression, inner)
+        steps: dict[Key, ast.expr] = {}
+        for key, x in self._steps(expression):
+            steps[key] = layout.replaced(x, steps)
+        return layout.replaced(expression, steps)
+
+    def _steps(self, expression: ast.expr) -> Iterator[tuple[Key, ast.expr]]:
+        """What is written in `_whole`, with what it is of before it."""
+        for key in keys_of(expression):
+            if self.uses.get(key) == 1 and key not in self.parts and key in self.made:
+                yield from self._steps(self.made[key])
+                yield key, self.made[key]
 
     def visit_Dict(self, node: ast.Dict | ast.List | ast.Tuple) -> ast.expr:
         new = self._mapped(node)
@@ -302,6 +315,7 @@ class _Mapping(ast.NodeTransformer):
             own = {key: place[0] for key, place in places if place is not None and place[1] == path}
             found = {key: ast.Name(roots.setdefault(root, new_key()), ast.Load()) for key, root in own.items()}
             one = layout.replaced(whole, found)
+            last = part, found
             texts.add(ast.dump(one))
         if len(parts) < 2 or len(texts) > 1 or not roots or not set(roots.values()) <= keys_of(one).keys():
             return None
@@ -309,5 +323,14 @@ class _Mapping(ast.NodeTransformer):
             self.names.wishes[key] = (self.names.wish(root) or "x")[0].replace("f", "x")  # f is the function itself
         text = layout.text_of(one)
         order = sorted(roots, key=lambda root: text.index(roots[root]))
+        if isinstance(one, ast.Name):
+            return None, order
         function = Function([roots[root] for root in order], [], one)
-        return None if isinstance(one, ast.Name) else function.as_expression(), order
+        if len(self.names.shown(expression := function.as_expression())) <= layout.WIDTH - 2 * len(layout.INDENT):
+            return expression, order
+        part, found = last  # in statements, of which as many as fit become one
+        steps = [Statement([key], layout.replaced(x, found)) for key, x in self._steps(part)]
+        function = Function(function.parameters, steps, layout.replaced(part, found), defined=True)
+        self.functions.append(Statement([key := new_key()], function=function))
+        self.names.wishes[key] = "each"
+        return ast.Name(key, ast.Load()), order

@@ -1,5 +1,8 @@
 """Trees that a program computes, printed as trees: what a person writes, and the numbers of random programs."""
 
+import dataclasses
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -182,6 +185,7 @@ def require_same(function, params, *rest):
         changed = jax.tree.map(lambda x, scale=scale: x * scale, params)
         found, wanted = (f(changed, *rest) for f in (code, function))
         assert jax.tree.structure(found) == jax.tree.structure(wanted)
+        found, wanted = jax.tree.leaves(found), jax.tree.leaves(wanted)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5), found, wanted)
         found, wanted = (jax.grad(total(f))(changed, *rest) for f in (code, function))
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4), found, wanted)
@@ -217,9 +221,87 @@ def test_arguments_of_a_function_are_no_tree_because_they_came_of_one():
     require_same(function, params, X)
 
 
+def test_a_pytree_of_the_users_is_a_tree_by_its_fields_and_so_is_the_state_of_an_optimizer():
+    """In one argument, as Optax has it: the count beside the moments, which are like the parameters."""
+    params = Layer(Layer(normal(3, 4), normal(4)), Layer(normal(4, 1), normal(1)))
+    state = Pair(jnp.float32(1.0), [small(params), Pair(small(params), ())])
+
+    def net(params, x):
+        h = jnp.tanh(x @ params.w.w + params.w.b)
+        return h @ params.b.w + params.b.b
+
+    def loss_of(params, x, y):
+        return jnp.mean((net(params, x) - y) ** 2)
+
+    def step(params, state, x, y):
+        with tf.GradientTape() as tape:
+            tape.watch(params)
+            loss = loss_of(params, x, y)
+        grads = tape.gradient(loss, params)
+        count, (m, (v, _)) = state
+        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
+        v = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, v, grads)
+        scale = count + 1.0
+        new = jax.tree.map(
+            lambda p, m, v: (
+                p - 0.0123456789 * (m / (1.0 - 0.9**scale)) / (jnp.sqrt(v / (1.0 - 0.99**scale)) + 0.00123456789)
+            ),
+            params,
+            m,
+            v,
+        )
+        return new, m, v, scale
+
+    with tf.GradientTape() as tape:
+        tape.watch([params, state])
+        target = step(params, state, X, Y)
+    function = tape.as_function(target, params, {"state": state, "x": X, "y": Y})
+    text = function.code
+    assert "loss_of(params, x, y)" in text and "x @ params.w.w + params.w.b" in text, text
+    assert "m = jax.tree.map(lambda s, g: 0.9 * s + 0.1 * g, state.second[0], grads)" in text, text
+    assert "def each(p, m, v):" in text and "jax.tree.map(each, params, m, v)" in text, text
+    assert max(map(len, text.splitlines())) <= 92, text  # a call of `jax.tree.map` with its lambda
+    require_same(function, params, state, X, Y)
+
+
+def test_a_jitted_function_of_all_leaves_is_written_for_each():
+    """As Optax corrects the bias of its moments."""
+    params = {"w1": normal(3, 4), "b1": normal(4), "w2": normal(4, 1)}
+
+    @jax.jit
+    def corrected(tree, decay):
+        return jax.tree.map(lambda x: x / (1.0 - decay**2), tree)
+
+    with tf.GradientTape() as tape:
+        tape.watch(params)
+        moved = jax.tree.map(lambda p: p * 2.0, corrected(params, 0.9))
+        loss = loss_fn(moved | {"b2": jnp.zeros(1)}, X, Y)
+    function = tape.as_function((loss, moved), params, {"x": X, "y": Y})
+    assert "moved = jax.tree.map(lambda p: corrected(p, jnp.asarray(0.9)) * 2.0, params)" in function.code, (
+        function.code
+    )
+    require_same(function, params, X, Y)
+
+
 # ---- random programs: leaves are treated alike, or one of them otherwise, in dicts, lists and tuples -----------------
 
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Layer:
+    w: Any
+    b: Any
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
 STRUCTURES = {
+    "objects": lambda a, b, c, d: [Layer(a, b), Layer(c, d)],
+    "an object of objects": lambda a, b, c, d: Layer(Layer(a, b), {"w": c, "b": d}),
+    "named tuples": lambda a, b, c, d: Pair(Pair(a, b), [c, d]),
     "dict": lambda a, b, c, d: {"a": a, "b": b, "c": c, "d": d},
     "nested": lambda a, b, c, d: {"one": {"w": a, "b": b}, "two": {"w": c, "b": d}},
     "list of dicts": lambda a, b, c, d: [{"w": a, "b": b}, {"w": c, "b": d}],
