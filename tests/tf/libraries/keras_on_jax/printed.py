@@ -55,10 +55,7 @@ def dense_linear(params, inputs):
 
 def inner(params, inputs):
     outputs = dense(params["body"], inputs)
-    return (
-        dense_linear(params["right"], outputs),
-        dense_linear(params["left"], outputs),
-    )
+    return dense_linear(params["right"], outputs), dense_linear(params["left"], outputs)
 
 
 def f(params):
