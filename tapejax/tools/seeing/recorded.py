@@ -27,7 +27,7 @@ from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from . import again, layout, scopes
 from .layout import names_in
-from .listing import bytecode, expression_at, operands, unused
+from .listing import bytecode, expression_at, handed_on, operands, parameters_of, unused
 from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
@@ -45,7 +45,8 @@ class Running(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One operation. `calls`: the functions that run, from that of the block inwards."""
+    """One operation. `calls`: the functions that run, from that of the block inwards; `inside`: where a library's functions are,
+    called by the last of them, that are not printed."""
 
     op: Op
     inputs: Sequence[Value]
@@ -53,6 +54,13 @@ class Line(NamedTuple):
     active_ins: Positions
     active_outs: Positions
     calls: tuple[Running, ...] = ()
+    inside: Sequence[Place] = ()
+
+
+def _inside(entry: Entry) -> Sequence[Place]:
+    """`Line.inside` of an entry."""
+    printed = [i for i, (code, _) in enumerate(entry.calls) if i == 0 or is_function(code)]
+    return entry.calls[printed[-1] + 1 :] if printed else ()
 
 
 def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
@@ -118,6 +126,12 @@ def is_function(code: CodeType) -> bool:
 def is_named(code: CodeType) -> bool:
     """Whether it is one of JAX's functions that printed code calls."""
     return code.co_name in NAMED and is_jaxs(code.co_filename)
+
+
+def _stored(line: Line, later: Line | None) -> str | None:
+    """What a library's function calls the result of an operation; `later` is the next one."""
+    inside = [place for place in line.inside if later is None or place not in later.inside]
+    return next(filter(None, (bytecode(code).stores.get(instruction) for code, instruction in inside)), None)
 
 
 # So many values of a flat tree are handed over one by one.
@@ -232,7 +246,6 @@ class Within(Scope):
 _MAKERS = "zeros ones full broadcast_to bernoulli uniform normal truncated_normal".split()
 _UNIFORM = re.compile(r"jnp\.(zeros|ones|full)\(")
 _FILLED = re.compile(r"jnp\.(zeros|ones|full|array|arange)\(.{,40}$")  # a short one
-_NO_VALUES = ("self", "cls", "training")
 
 
 class _Keys(dict[Key, str]):
@@ -276,7 +289,8 @@ class Writer:
             ins, outs = ([known[slot] for slot in slots] for slots in (step.ins, step.outs))
             position = next((made[id(x)] for x in outs if id(x) in made), None)
             calls = () if position is None else self._calls[position]
-            line = Line(step.op, ins, outs, step.active_ins, step.active_outs, calls)
+            inside = () if position is None or not self.folds else _inside(self._entries[position])
+            line = Line(step.op, ins, outs, step.active_ins, step.active_outs, calls, inside)
             found += [line] if position is None else self._lines_of(line, position)
         return found
 
@@ -329,18 +343,21 @@ class Writer:
                     statement.origins = (origin,) if origin else ()
             # what comes later by the same instruction is what it gives, unless that runs again
             after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
-            again = after and call == (len(after.calls) > depth + 1) and (call or part[-1].op == after.op)
+            same = after and (part[-1].op, part[-1].inside) == (after.op, after.inside)
+            again = after and call == (len(after.calls) > depth + 1) and (call or same)
             last = not after or again
             if here is not None:
                 stored = bytecode(here.code).stores.get(here.instruction) if last and len(wanted) == 1 else None
+                own = _stored(part[0], later) if not (call or stored) and len(wanted) == 1 else None
                 used = self.operands.get(here.call, {}) if len(wanted) > 1 else {}
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last and not call else ()
                 if len(parts) == len(part[0].outputs):
                     used = used | dict(zip(map(id, part[0].outputs), parts, strict=True))
                 for x in wanted:
-                    if name := stored or used.get(id(x)):
+                    if name := stored or used.get(id(x)) or own:
                         # a name of a library's is taken where there must be one
-                        key = scope.key(x) if user else self.names.likes.setdefault(scope.key(x), new_key())
+                        like = not user or name == own
+                        key = self.names.likes.setdefault(scope.key(x), new_key()) if like else scope.key(x)
                         self.names.wishes.setdefault(key, name)
             later = part[0]
         return found[::-1]
@@ -375,7 +392,7 @@ class Writer:
         args += [self.argument(x, i in line.active_ins, scope) for i, x in enumerate(line.inputs) if i >= count]
         if line.calls:
             code, instruction, call, _ = line.calls[-1]
-            names = operands(code, instruction)
+            names = handed_on([(code, instruction), *(line.inside if serves(code.co_filename) else ())])
             if len(names) == len(line.inputs):
                 self._note(call, ((id(x), name) for x, name in zip(line.inputs, names, strict=True)))
         text = self.code.operation(line.op, line.inputs, args, line.active_ins)
@@ -531,30 +548,33 @@ class Writer:
         self, code: CodeType, lines: Sequence[Line], depth: int, given: Sequence[tuple[Key, Value, bool]]
     ) -> list[tuple[Key, Value, bool]]:
         """What is handed over, in the order of the parameters of `code`; sets what it is called."""
-        arguments = [name for name in code.co_varnames[: code.co_argcount] if name not in _NO_VALUES]
+        arguments = [name for name in parameters_of(code) if name != "training"]
         caller = lines[-1].calls[depth - 1]
         names = operands(caller.code, caller.instruction)
         handed = dict(zip(arguments, names, strict=True)) if len(names) == len(arguments) else {}
         parameter_of = {name: argument for argument, name in handed.items()}
         inside = self.operands.get(lines[-1].calls[depth].call, {})
         wishes: dict[Key, str | None] = {}
-        for key, x, _ in given:
+        for key, x, active in given:
             path = self.paths.get(id(x))
-            name, called = inside.get(id(x)), self.called.get(id(x), "").split(".")[-1]
-            wish: str | None
+            wish, called = inside.get(id(x)), self.called.get(id(x), "").split(".")[-1]
             if path:
-                wish = unused(_NUMBER.sub("", str(path[-1])), {w for w in wishes.values() if w is not None})
-            else:  # a library's function has names of its own
-                own = parameter_of.get(called, called or name)
-                wish = name if name in arguments else None if serves(code.co_filename) else own
-            wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
+                wish = _NUMBER.sub("", str(path[-1]))
+            elif wish not in arguments:  # a library's function has names of its own
+                own = parameter_of.get(called, called or wish)
+                wish = own if not serves(code.co_filename) else None if active else wish
+            taken = {w for w in wishes.values() if w is not None}
+            if wish in taken:
+                wish = None if active and not path else unused(wish, taken)
+            wishes[key] = wish if wish and wish.isidentifier() else None
         left = [name for name in arguments if name not in wishes.values()]
         free = [(key, x, active) for key, x, active in given if wishes[key] is None]
         unnamed = [key for key, x, active in free if active or not self._is_made_in(x, lines[-1], depth)]
         if len(unnamed) == 1 or not serves(code.co_filename):  # a library may convert its arguments in any order
             wishes |= zip(unnamed, left, strict=False)
         self.names.wishes |= {key: name for key, _, active in given if (name := wishes[key] or ("" if active else "c"))}
-        self._note(caller.call, ((id(x), handed.get(wishes[key] or "")) for key, x, _ in given))
+        named = ((id(x), handed.get(wishes[key] or "", None if active else wishes[key])) for key, x, active in given)
+        self._note(caller.call, named)
         order = {name: i for i, name in enumerate(arguments)}
         return sorted(given, key=lambda each: order.get(wishes[each[0]] or "", len(order)))
 
