@@ -23,7 +23,6 @@ from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, Tracer, eval_jaxpr, jaxpr_as_fun
 from ...jaxprs.types import Atom, Equation, JaxProgram, Positions, Value
 from ...tape.operation import Op
-from ...tf.ops import table
 from ...tf.values.types import Array
 from . import layout, scopes
 from .listing import identifier, unused
@@ -131,29 +130,32 @@ class Code:
         general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
         key = op, types, general, tuple(active_ins)
         if key not in self._operations:
-            closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
+            closed = jax.make_jaxpr(op.fn)(*inputs)
             spelled = None
             if _refused(closed, inputs, active_ins):
                 spelled = self._opaque(closed, op.name, general)
-            elif not getattr(closed, "consts", ()):
+            elif not contents.consts_of(closed):
                 spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
             self._operations[key] = closed, spelled
         closed, spelled = self._operations[key]
         if spelled is not None:
             return re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled)
-        jaxpr = contents.open_jaxpr(closed)
-        consts = [self.constant(c) for c in getattr(closed, "consts", ())]
-        if not consts and (text := nearly(op, inputs, args, active_ins)) is not None:
+        if not contents.consts_of(closed) and (text := nearly(op, inputs, args, active_ins)) is not None:
             return text
-        if len(jaxpr.eqns) == 1 and not consts:
-            eqn = jaxpr.eqns[0]
-            if list(eqn.outvars) == list(jaxpr.outvars) and len(set(eqn.outvars)) == len(eqn.outvars):
-                names = dict(zip(jaxpr.invars, args, strict=True))
-                return self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
+        if (text := self.single(closed, args)) is not None:
+            return text
         try:
             return f"{self.helper(closed, op.name)}({_arrays(args)})"
         except Unspellable:
             return self._opaque(closed, op.name, args)
+
+    def single(self, closed: JaxProgram, args: Sequence[str]) -> str | None:
+        """The code of a program that is one equation; None for others."""
+        jaxpr = contents.open_jaxpr(closed)
+        if contents.consts_of(closed) or [eqn.outvars for eqn in jaxpr.eqns] != [jaxpr.outvars]:
+            return None
+        names = dict(zip(jaxpr.invars, args, strict=True))
+        return self.equation(jaxpr.eqns[0], [self._atom(v, names) for v in jaxpr.eqns[0].invars])
 
     def _custom(self, op: Any, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
         """A call of a function with a gradient of the user's: of its arguments, without the results that the tape has of it."""
@@ -312,15 +314,6 @@ class Code:
         return name
 
 
-def _without_second_order(fn: Callable) -> Callable:
-    """A function of `tapejax.tf.ops` without what makes it connected at second order (`ops.table.straight`): its value and its
-    gradient are the same, and it is the function that a reader would write."""
-    custom: Any = getattr(fn, "func", fn)
-    if getattr(getattr(custom, "jvp", None), "__module__", None) != table.__name__:
-        return fn
-    return functools.partial(custom.fun.__wrapped__, **getattr(fn, "keywords", {}))
-
-
 def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[int]) -> bool:
     """Whether gradient would go to what a function with a rule closes over: its derivative is an error, in the code too."""
     rules = (eqn for eqn in equations_in(closed) if eqn.primitive.name == "custom_vjp_call")
@@ -381,10 +374,9 @@ def _bound(function: str, consts: Sequence[str]) -> str:
 
 def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     name = eqn.params["name"]
-    inner = contents.open_jaxpr(eqn.params["jaxpr"])
     called = spelling_of_equation(name, eqn, args)
-    if called is None and name == "bind" and inner.invars == inner.eqns[0].invars:
-        called = code.equation(inner.eqns[0], args)  # a primitive
+    if called is None and name == "bind":  # of a primitive
+        called = code.single(eqn.params["jaxpr"], args)
     return called or f"{code.helper(eqn.params['jaxpr'], name)}({_arrays(args)})"
 
 
@@ -439,7 +431,8 @@ def _with_rule(trace: Callable[[Code, Equation], Rule]) -> Callable[[Code, Equat
     def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
         call, wish = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
         if called_by(eqn) is not None:
-            return f"{code.helper(call, wish)}({_arrays(args)})" if call.eqns else args[0]
+            plain = code.single(call, args) if call.eqns else args[0]
+            return plain or f"{code.helper(call, wish)}({_arrays(args)})"
         if (text := spelling_of_equation(wish, eqn, args)) is not None:
             return text
         return f"{code.with_rule(call, *trace(code, eqn), wish)}({_arrays(args)})"

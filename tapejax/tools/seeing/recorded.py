@@ -269,6 +269,7 @@ class Writer:
         self.nested: set[str] = set()  # the trees that have trees in them, or are parameters
         self.called: Mapping[int, str] = {}
         self.operands: dict[int, dict[int, str]] = {}  # by call: the names of values in it
+        self.constants: dict[int, str] = {}  # what functions call what does not vary
 
     def read(self, entries: Sequence[Entry], flat: bool) -> None:
         """Takes the entries of a recording, of which some are to be written. `flat`: without calls."""
@@ -573,8 +574,9 @@ class Writer:
         if len(unnamed) == 1 or not serves(code.co_filename):  # a library may convert its arguments in any order
             wishes |= zip(unnamed, left, strict=False)
         self.names.wishes |= {key: name for key, _, active in given if (name := wishes[key] or ("" if active else "c"))}
-        named = ((id(x), handed.get(wishes[key] or "", None if active else wishes[key])) for key, x, active in given)
-        self._note(caller.call, named)
+        fixed = {id(x): wish for key, x, active in given if not active and (wish := wishes[key])}
+        self.constants |= fixed
+        self._note(caller.call, ((id(x), handed.get(wishes[key] or "", fixed.get(id(x)))) for key, x, _ in given))
         order = {name: i for i, name in enumerate(arguments)}
         return sorted(given, key=lambda each: order.get(wishes[each[0]] or "", len(order)))
 

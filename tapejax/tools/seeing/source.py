@@ -299,10 +299,9 @@ class Module:
                 names.wishes.setdefault(key, identifier(parts.names[i]))
         roots, unpacking = self._sources(parts, scope)
         used = names.roots([*ends, *(key for s in statements for key in s.keys())])
-        noted = {i: name for each in writer.operands.values() for i, name in each.items()}
         for key, x in scope.constants.values():
             if key in used:
-                wish = parts.names.get(id(x)) or parts.unnamed.get(id(x)) or noted.get(id(x))
+                wish = parts.names.get(id(x)) or parts.unnamed.get(id(x)) or writer.constants.get(id(x))
                 names.meanings[key] = layout.parsed(self.code.constant(x, wish))
         function = scopes.Function(
             list(roots.values()), [*unpacking, *statements], layout.parsed(packed(parts.target, iter(ends)))
