@@ -429,7 +429,7 @@ class Writer:
 
     def root(self, path: Path) -> Key:
         """A key for what is in a tree at a path."""
-        key, name = new_key(), path[-1]
+        key, name = new_key(), path[0] if path[0] == "params" else path[-1]  # what layers have is their parameters
         (self.names.likes if scopes.is_key(name) else self.names.wishes)[key] = name
         whole = self.shapes[path[0]]
         self.shapes[key] = None if whole is None else functools.reduce(operator.getitem, path[1:], whole)
@@ -558,10 +558,7 @@ class Writer:
             elif wish not in arguments:  # a library's function has names of its own
                 own = parameter_of.get(called, called or wish)
                 wish = own if not serves(code.co_filename) else None if active else wish
-            taken = {w for w in wishes.values() if w is not None}
-            if wish in taken:
-                wish = None if active and not path else unused(wish, taken)
-            wishes[key] = wish if wish and wish.isidentifier() else None
+            wishes[key] = unused(wish, {*filter(None, wishes.values())}) if wish and wish.isidentifier() else None
         left = [name for name in arguments if name not in {*wishes.values(), *map(self.names.wish, roots)}]
         free = [(key, x, active) for key, x, active in given if wishes[key] is None]
         unnamed = [key for key, x, active in free if active or not self._is_made_in(x, lines[-1], depth)]
