@@ -30,6 +30,7 @@ from ..values.staging import staged_after_creation
 from ..values.structures import in_pytree, is_variable, leaf_of
 from ..values.tensor import Tensor, Variable, raw
 from ..values.types import Array, Nest, TensorLike, VariableLike
+from .opaque import results_in
 
 # ---- custom_gradient ------------------------------------------------------------------------------------------------
 
@@ -238,6 +239,7 @@ def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recor
     outputs = [array for _, array in flat]
     inputs = [*call.given.arrays(), *_arrays_in(call.used)]
     _note_closed_over(watcher, inputs)
+    results_inside = results_in(watcher)
 
     def pull(cotangents: Sequence[Array]) -> list[Array | None]:
         conjugates = [conjugate(c) for c in cotangents]  # the user's function keeps to TensorFlow's convention
@@ -250,7 +252,7 @@ def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recor
         def again(*flat: Array) -> list[Array]:
             """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
             try:
-                return _anew(function, call.given, call.used, flat[len(outputs) :])
+                return _anew(function, call.given, call.used, flat[len(outputs) :], results_inside)
             except (NoValueError, jax.errors.JAXTypeError) as error:
                 raise NoValueError(_looks_at_values(function, error)) from error
 
@@ -310,10 +312,13 @@ def _takes_variables(backward: Callable) -> bool:
     return any(p.name == "variables" or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
 
-def _anew(fn: Callable, arguments: _Arguments, used: Sequence[reading.Used], arrays: Sequence[Array]) -> list:
-    """What `fn` gives at other arrays of its arguments and of what it uses, as raw arrays."""
+def _anew(
+    fn: Callable, arguments: _Arguments, used: Sequence[reading.Used], arrays: Sequence[Array], results: Sequence
+) -> list:
+    """What `fn` gives at other arrays of its arguments and of what it uses, as raw arrays. `results`: of what is opaque in it."""
     count = len(arrays) - len(_arrays_in(used))
-    result = reading.holding(used, iter(arrays[count:]), arguments.call_with, fn, iter(arrays[:count]))
+    with reading.context.setting(results=iter(results)):
+        result = reading.holding(used, iter(arrays[count:]), arguments.call_with, fn, iter(arrays[:count]))
     return [raw(x) for x in nest.flatten(result)]
 
 
@@ -392,9 +397,10 @@ def recompute_grad(f: Callable) -> Callable:
         arguments, state = call.arrays(), [value for *_, value in held]
         inputs = [*arguments, *state]
         _note_closed_over(watcher, inputs)
+        results_inside = results_in(watcher)
 
         def again(*arrays: Array) -> list[Array]:
-            return _anew(f, call, used, arrays)
+            return _anew(f, call, used, arrays, results_inside)
 
         def pull(cotangents: Sequence[Array]) -> list[Array | None]:
             recording = Recording(watch_accessed=False)

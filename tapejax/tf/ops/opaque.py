@@ -14,10 +14,10 @@ from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Positions
 from ...tape import active, dispatch, rules
 from ...tape.operation import PythonOp
-from ...tape.recording import Entry
+from ...tape.recording import Entry, Recording
 from ..values import nest, reading
 from ..values.dtypes import narrowed, requested
-from ..values.errors import InvalidArgumentError
+from ..values.errors import InvalidArgumentError, NoValueError
 from ..values.tensor import Tensor, convert_to_tensor, raw
 from ..values.types import Array, DTypeLike, Nest, TensorLike
 
@@ -81,11 +81,9 @@ def numpy_function(
     """
     reading.require_python("numpy_function")
     arrays = [raw(x) for x in inp]
-    if active.staging():
-        raise NotImplementedError(
-            "numpy_function under jit: use jax.pure_callback, which takes the results' shapes. A model of Keras that calls it "
-            "runs as Python after compile(run_eagerly=True)"
-        )
+    if active.staging() or any(isinstance(x, Tracer) for x in arrays):
+        outputs = _called_back(func, arrays)
+        return [*map(Tensor, outputs)] if len(outputs) != 1 else Tensor(outputs[0])
     in_graph = reading.inside_function()
     numbers = () if in_graph else (bool, int, float, complex, list, tuple)
     inputs = [np.array(x if isinstance(x, numbers) else array) for x, array in zip(inp, arrays, strict=True)]
@@ -107,6 +105,27 @@ def numpy_function(
     tensors = [x if x is None else Tensor(next(outputs)) for x in results]
     several = nest.is_nested(Tout) if in_graph else len(tensors) != 1
     return tensors if several else tensors[0]
+
+
+def results_in(recording: Recording) -> list[list[Any]]:
+    """The types of the results of each `numpy_function` that was recorded."""
+    return [[*map(jax.typeof, entry.outputs)] for entry in recording.entries if isinstance(entry.op, ConstantOp)]
+
+
+def _called_back(func: Callable, arrays: Sequence[Array]) -> Sequence[Array]:
+    """The results in a program that is traced of what ran before, whose results have known types."""
+    types = next(reading.context.results, None)
+    if types is None:
+        raise NoValueError(
+            "numpy_function under jit: use jax.pure_callback, which takes the results' shapes. A model of Keras that calls it "
+            "runs as Python after compile(run_eagerly=True)"
+        )
+
+    def call(*xs: Array) -> list[np.ndarray]:
+        values = nest.flatten(func(*map(np.asarray, xs)))
+        return [np.asarray(x, t.dtype) for x, t in zip(values, types, strict=True)]
+
+    return jax.pure_callback(call, types, *map(jax.lax.stop_gradient, arrays), vmap_method="sequential")
 
 
 def _values(returned: Any) -> list:

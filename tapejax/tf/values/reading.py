@@ -157,6 +157,8 @@ class ThreadContext(Context):
     rows: tuple[Array, ...] = ()
     # The last negation of a traced tensor in a rewritten function, and what it is of: in a branch on it that value is known.
     negation: tuple[Array, Array] | None = None
+    # In a program that is traced of what ran before: the types of the results of each `numpy_function` still to come.
+    results: Iterator[Sequence[Any]] = iter(())
 
 
 context = ThreadContext()

@@ -20,9 +20,11 @@ from ...tape.derivative import DerivativeOp, derivative_op, taken
 from ...tape.recording import Entry
 from ...tape.slicing import Program
 from . import again, layout, scopes
+from .calls import Line, depth_of
 from .listing import identifier
-from .recorded import Line, Scope, Within, Writer, common_path, depth_of, item
+from .recorded import Scope, Within, Writer, common_path
 from .scopes import Function, Key, Statement, new_key
+from .trees import item
 
 
 def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope: Scope) -> list[Statement]:
@@ -44,7 +46,7 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
         written = [write(writer, part, before, depth, scope) for part in parts[::-1]]
         return [statement for part in written[::-1] for statement in part] if all(written) else []
     fewer = any(len(part.outputs) < len(line.outputs) for part in parts)
-    if fewer and not any(id(x) in writer.paths for x in sources):
+    if fewer and not any(id(x) in writer.places for x in sources):
         return write(writer, parts[0], before, depth, scope)
     if not all(map(has_tangent, (x for x in (*sources, *targets) if x is not None))):
         return []
@@ -170,11 +172,11 @@ class _Derivative:
             actives = (tuple([i for i, x in enumerate(line.inputs) if id(x) in local]) for line in lines)
             self.inside = [line._replace(active_ins=ins) for line, ins in zip(lines, actives, strict=True)]
         inner = Within(self.scope, local, self.varying)
-        paths = [writer.paths.get(id(x), ()) for x in self.given]
+        paths = [writer.places.get(id(x), ()) for x in self.given]
         roots = {path[:1] for path in paths}
         self.tree: tuple[Any, ...] = ()
         if len(paths) > 1 and all(paths) and len(roots) == 1 and self.op.kind == "gradient":
-            if self.scope.has_tree(self.given):
+            if self.scope.has_tree(paths[0][0], self.given):
                 self.tree, inner.tree = common_path(paths), set(map(id, self.given))
         return inner
 
@@ -207,12 +209,15 @@ class _Derivative:
         parameters = [inner.key(x) for x in self.given]
         arguments = list(map(self._argument, self.given))
         if self.tree:
-            root = new_key()
-            names.wishes[root] = str(self.tree[-1])
-            there = [*zip(parameters, (writer.paths[id(x)] for x in self.given), strict=True), *inner.trees.items()]
+            root = writer.root(self.tree)
+            there = [*zip(parameters, (writer.places[id(x)] for x in self.given), strict=True), *inner.trees.items()]
             names.meanings |= {key: item(root, path[len(self.tree) :]) for key, path in there}
             parameters = [root]
             arguments = [self.scope.part(self.tree, self.given)]
+            if len(self.tree) == 1:  # as the function around it calls it
+                names.guesses[root] = ast.Name(names.wish(root) or "params", ast.Load())
+                names.wishes.pop(root, None)
+                names.likes[root] = arguments[0]
         else:
             for key, x, argument in zip(parameters, self.given, arguments, strict=True):
                 called = writer.called.get(id(x), "").split(".")[-1]
@@ -350,12 +355,15 @@ class _Derivative:
         base = called[0].partition("[")[0]
         several = len(outs) > 1 and called == [f"{base}[{i}]" for i in range(len(outs))]
         if self.tree or several:
-            root = new_key()
-            self.writer.names.wishes[root] = "grads" if self.tree else base
+            writer, of = self.writer, {self.writer.places.get(id(x), ("",))[0] for x in self.line.outputs}
+            tree = next(iter(of & self.scope.makes), "") if self.tree else ""
+            root = writer.bind(tree, self.scope) if tree else new_key()
+            if writer.names.wish(root) is None:
+                writer.names.wishes[root] = "grads" if self.tree else base
             for i, (x, out) in enumerate(zip(self.given, outs, strict=True)):
-                path = self.writer.paths[id(x)][len(self.tree) :] if self.tree else (i,)
+                path = writer.places[id(x)][len(self.tree) :] if self.tree else (i,)
                 if out is not None:
-                    self.writer.names.meanings[out] = item(root, path)
+                    writer.names.meanings[out] = item(root, path)
             outs = [root]
         expression = layout.parsed(f"{text}[0]" if is_tuple and len(outs) == 1 else text)
         if value is None:

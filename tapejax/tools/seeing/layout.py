@@ -122,11 +122,11 @@ def _formatted(text: str) -> str:
 
 def statement(head: str, expression: ast.expr, indent: str = "") -> list[str]:
     """The lines of ``head`` (``y = ``, ``return ``) and an expression."""
-    lines = _broken(indent, head, expression, "")
-    several = isinstance(expression, ast.Tuple) and len(expression.elts) > 1
-    if several and len(lines) == 1 and head == "return ":
-        return [f"{indent}{head}{text_of(expression)[1:-1]}"]
-    return lines
+    if head == "return " and isinstance(expression, ast.Tuple) and len(expression.elts) > 1:
+        line = f"{indent}{head}{text_of(expression)[1:-1]}"
+        if len(line) <= WIDTH:
+            return [line]
+    return _broken(indent, head, expression, "")
 
 
 def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:

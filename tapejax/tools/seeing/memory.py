@@ -21,7 +21,7 @@ from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
 from ...tf.values.shown import bold, faint, page, table_html
 from ...tf.values.tensor import Tensor
-from .recorded import calls_of
+from .calls import calls_of
 from .tables import Rows, bar_html, bar_text, cut, in_columns
 
 UNITS = ("B", "KB", "MB", "GB", "TB")

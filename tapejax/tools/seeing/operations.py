@@ -19,9 +19,9 @@ import numpy as np
 
 from ...jaxprs import canonical, contents
 from ...jaxprs.dependence import is_key, type_has_tangent
-from ...jaxprs.evaluate import evaluate, needed
-from ...jaxprs.fence import Literal, RefType, Tracer, jaxpr_as_fun
-from ...jaxprs.types import Atom, Equation, JaxProgram, Value
+from ...jaxprs.evaluate import needed
+from ...jaxprs.fence import Literal, RefType, Tracer, eval_jaxpr, jaxpr_as_fun
+from ...jaxprs.types import Atom, Equation, JaxProgram, Positions, Value
 from ...tape.operation import Op
 from ...tf.ops import table
 from ...tf.values.types import Array
@@ -157,17 +157,20 @@ class Code:
 
     def _custom(self, op: Any, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
         """A call of a function with a gradient of the user's: of its arguments, without the results that the tape has of it."""
-        closed, own = jax.make_jaxpr(op.fn)(*inputs), args[op.results :]
+        closed = jax.make_jaxpr(op.fn)(*inputs)
         jaxpr = contents.open_jaxpr(closed)
-        last = jaxpr.eqns[-1] if jaxpr.eqns else None
-        rule = last is not None and last.primitive.name == "custom_vjp_call" and len(last.invars) >= len(inputs)
-        if last is None or not rule or last.outvars != jaxpr.outvars:
+        last: Any = jaxpr.eqns[-1] if jaxpr.eqns else None
+        read = {v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
+        # a variable that is an argument is also among what the function used, and is not read as that
+        used = [i for i, v in enumerate(jaxpr.invars) if i >= op.results and v in read]
+        rule = last is not None and last.primitive.name == "custom_vjp_call" and last.outvars == jaxpr.outvars
+        if not rule or last.invars[op.results :][: len(used)] != [jaxpr.invars[i] for i in used]:
             plain = Op(op.name, functools.partial(op.fn, *[None] * op.results))
-            return self.operation(plain, inputs[op.results :], own, active_ins)
+            return self.operation(plain, inputs[op.results :], args[op.results :], active_ins)
         names = list(inspect.signature(op.fn).parameters)
-        wishes = names if len(names) == len(own) else []
-        program, rule, write = _custom_of(self, closed, last, op, wishes)
-        return f"{self.with_rule(program, rule, write, op.name, wishes)}({_arrays(own)})"
+        wishes = names if len(names) == len(used) else []
+        program, rule, write = _custom_of(self, closed, last, op.results, tuple(used), wishes)
+        return f"{self.with_rule(program, rule, write, op.name, wishes)}({_arrays([args[i] for i in used])})"
 
     def _opaque(self, closed: JaxProgram, wish: str, args: Sequence[str]) -> str:
         """A call of a program that is a parameter of the code: its result, or the list of them."""
@@ -378,7 +381,10 @@ def _bound(function: str, consts: Sequence[str]) -> str:
 
 def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     name = eqn.params["name"]
+    inner = contents.open_jaxpr(eqn.params["jaxpr"])
     called = spelling_of_equation(name, eqn, args)
+    if called is None and name == "bind" and inner.invars == inner.eqns[0].invars:
+        called = code.equation(inner.eqns[0], args)  # a primitive
     return called or f"{code.helper(eqn.params['jaxpr'], name)}({_arrays(args)})"
 
 
@@ -479,20 +485,16 @@ def _custom_vjp(code: Code, eqn: Equation) -> Rule:
 
 
 def _custom_of(
-    code: Code, closed: JaxProgram, last: Equation, op: Any, wishes: Sequence[str]
+    code: Code, closed: JaxProgram, last: Equation, count: int, used: Positions, wishes: Sequence[str]
 ) -> tuple[JaxProgram, tuple[JaxProgram, ...], Callable[[str, str], str]]:
-    """The program of a function with a gradient of the user's, which `op` runs; and its rule."""
-    jaxpr, count = contents.open_jaxpr(closed), op.results
-    avals = [v.aval for v in jaxpr.invars[count:]]
+    """The program of a function with a gradient of the user's, of the inputs of `closed` that are `used`; and its rule."""
+    jaxpr = contents.open_jaxpr(closed)
+    avals = [jaxpr.invars[i].aval for i in used]
+    before = jaxpr.replace(eqns=jaxpr.eqns[:-1], outvars=last.invars)
 
-    equations = [eqn for eqn, _ in needed(jaxpr, last.invars)]
-
-    def run(eqn: Equation, xs: Sequence[Value]) -> Sequence[Value]:
-        outs = eqn.primitive.bind(*xs, **eqn.primitive.get_bind_params(eqn.params))
-        return outs if eqn.primitive.multiple_results else [outs]
-
-    def ins(*xs: Array) -> list[Array]:  # the first inputs are not used
-        return evaluate(closed, [*[None] * count, *xs], run, equations=equations, wanted=last.invars)
+    def ins(*xs: Array) -> list[Array]:
+        given = dict(zip(used, xs, strict=True))
+        return eval_jaxpr(before, contents.consts_of(closed), *map(given.get, range(len(jaxpr.invars))))
 
     moving = [count + i for i, aval in enumerate(avals) if type_has_tangent(aval)]
     plain = _traced(jax.make_jaxpr(lambda *xs: ins(*xs)[:count]), *avals)

@@ -43,12 +43,13 @@ _SAID = {case: text.strip() for case, text in sections(Path(__file__).with_suffi
 
 
 class Parameter(NamedTuple):
-    """An argument, or by its `path` a part of one: its name, what the user holds, and the array that the tape saw."""
+    """An argument, or by its `path` a part of one, `of`: its name, what the user holds, and the array that the tape saw."""
 
     name: str
     value: TensorLike
     array: Array
     path: tuple[Any, ...] = ()
+    of: Nest = None
 
     def given(self, value: TensorLike) -> Array:
         """The array of a value that is given for it.
@@ -115,7 +116,7 @@ class Parameters:
             name = self._unused(named_so, i) if wish is None else wish
             if not is_parameter_name(name) or any(name == other.name for other in self.all):
                 raise ValueError(_said("name", what=what, name=name))
-            self.all += [Parameter(name, each, array, path) for path, each, array in leaves]
+            self.all += [Parameter(name, each, array, path, value) for path, each, array in leaves]
         self._require_own(starts)
         first = inspect.Parameter("sources", inspect.Parameter.POSITIONAL_ONLY)
         rest = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in self.names()]

@@ -7,141 +7,37 @@ ran become a call of a function; those that a derivative was taken of become a f
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
+import operator
 import os.path
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.types import Positions, Value
-from ...places import NAMED, Place, is_jaxs, line_of, serves
+from ...jaxprs.types import Value
+from ...places import line_of, serves
 from ...tape.operation import Op
 from ...tape.query import Query, Source
-from ...tape.recording import Entry, Recording, next_number
+from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
-from . import again, layout, scopes
+from . import again, layout, scopes, trees
+from .calls import Line, Running, calls_of, is_named, name_in
 from .layout import names_in
-from .listing import bytecode, expression_at, operands, unused
+from .listing import bytecode, operands, unused
 from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
+from .trees import FEW, Path, item
 
-Path = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
-
-
-class Running(NamedTuple):
-    """A function that runs, and where; each call of it has a number of its own."""
-
-    code: CodeType
-    instruction: int  # -1 where what it gives is only a part of what is stored
-    call: int
-    place: int  # the instruction
-
-
-class Line(NamedTuple):
-    """One operation. `calls`: the functions that run, from that of the block inwards."""
-
-    op: Op
-    inputs: Sequence[Value]
-    outputs: Sequence[Value]
-    active_ins: Positions
-    active_outs: Positions
-    calls: tuple[Running, ...] = ()
-
-
-def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
-    """The calls that each entry was run in: of the block that records, and of functions that are printed."""
-    before: tuple[Place, ...] = ()
-    calls: list[int] = []
-    stacks = [entry.calls or ((entry.where,) if entry.where else ()) for entry in entries]
-    ran: dict[CodeType, set[int]] = {}  # the instructions that ran operations
-    for code, instruction in itertools.chain.from_iterable(stacks):
-        ran.setdefault(code, set()).add(instruction)
-    found = []
-    for i, places in enumerate(stacks):
-        again = i > 0 and entries[i - 1].op == entries[i].op
-        calls = calls[: _shared(before, places, again, ran)]
-        calls += [next_number() for _ in places[len(calls) :]]
-        running = [Running(*place, call, place[1]) for place, call in zip(places, calls, strict=True)]
-        for j, each in enumerate(running[1:]):
-            if each.code.co_name.endswith("comp>") or each.code.co_name == "<genexpr>":
-                running[j] = running[j]._replace(instruction=-1)
-        found.append(tuple([each for j, each in enumerate(running) if j == 0 or is_function(each.code)]))
-        before = places
-    return found
-
-
-def depth_of(lines: Sequence[Line]) -> int:
-    """The depth of the innermost call that all of them were run in."""
-    return max(len(os.path.commonprefix([[each.call for each in line.calls] for line in lines])) - 1, 0)
-
-
-def _shared(before: Sequence[Place], after: Sequence[Place], again: bool, ran: Mapping[CodeType, Set[int]]) -> int:
-    """In how many calls both of two operations were run, the second right after the first. `again`: they do the same; `ran`: the
-    instructions of each code object that ran operations."""
-    level = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
-    if level is None:  # one instruction may run several operations, but not twice the same
-        if len(before) != len(after) or not again:
-            return min(len(before), len(after))
-        level = len(after) - 1
-    elif before[level][0] is not after[level][0]:
-        return level
-    elif after[level][1] > before[level][1]:
-        return level + 1
-    for outer in reversed(range(level + 1)):  # the instruction was run before: in a loop, which may be a library's
-        code, instruction = after[outer]
-        loop = next((each for each in bytecode(code).rounds if each[0] <= instruction <= each[1]), None)
-        others = ran[code] - {instruction}
-        if outer < level and any(loop is None or loop[0] <= other <= loop[1] for other in others):
-            return level  # these would have been run again, too
-        if loop is not None:
-            return outer + 1
-    return max(level, 1)
-
-
-def is_function(code: CodeType) -> bool:
-    """Whether calls of `code` are printed as calls: a function of the user's, or what a layer of a library computes."""
-    if is_named(code):
-        return True
-    if serves(code.co_filename):
-        method = code.co_qualname.split(".")[-2:-1] not in ([], ["<locals>"])
-        return method and (code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename)
-    return not code.co_name.startswith("<")
-
-
-def is_named(code: CodeType) -> bool:
-    """Whether it is one of JAX's functions that printed code calls."""
-    return code.co_name in NAMED and is_jaxs(code.co_filename)
-
-
-# So many values of a flat tree are handed over one by one.
-FEW = 3
 _NUMBER = re.compile(r"_\d+$")
-
-
-def call_name(code: CodeType) -> str:
-    """What a function that is printed for calls of `code` is called."""
-    called, of = code.co_name in ("call", "__call__"), code.co_qualname.split(".")[-2:-1]
-    if not called or of in ([], ["<locals>"]):
-        return "model" if called else code.co_name.strip("_") or "function"
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", of[0]).lower()
-    return "model" if name in ("functional", "sequential") else name.removeprefix("base_").removesuffix("_wrapper")
-
-
-def _name_in(caller: Running, code: CodeType) -> str:
-    """`call_name`; of a model of layers, or a loss, what the user's code calls it where it is called."""
-    name, outer = call_name(code), caller.code
-    if name not in ("model", "loss_function") or serves(outer.co_filename):
-        return name
-    of = getattr(expression_at(outer, caller.place), "func", None)
-    called = getattr(of, "attr", "") or getattr(of, "id", "")
-    return called if called[:1].isalpha() else name
 
 
 # ---- scopes while they are written ----------------------------------------------------------------------------------
@@ -159,6 +55,7 @@ class Scope:
         self.keys: dict[int, Key] = {}
         self.constants: dict[int, tuple[Key, Value]] = {}
         self.trees: dict[Key, Path] = {}  # parts of trees, as arguments of calls
+        self.makes: set[str] = set()  # the trees that are computed here
 
     def key(self, x: Value) -> Key:
         """What varies."""
@@ -182,9 +79,15 @@ class Scope:
         """Whether a value is made in a function that a derivative is taken of, or is its parameter."""
         return self.parent is not None and self.parent.is_local(x)
 
-    def has_tree(self, arrays: Sequence[Value]) -> bool:
-        """Whether these values are in trees here."""
-        return self.parent is None or self.parent.has_tree(arrays)
+    def has_tree(self, tree: str, arrays: Sequence[Value]) -> bool:
+        """Whether these values of a tree are in it here."""
+        if tree in self.makes or self.parent is None:
+            return tree in self.makes or not scopes.is_key(tree)
+        return self.parent.has_tree(tree, arrays)
+
+    def uses(self, tree: str) -> bool:
+        """Whether it is handed over, or a part of it."""
+        return any(path[0] == tree for path in self.trees.values())
 
     def part(self, path: Path, arrays: Sequence[Value]) -> Key:
         """The part of a tree that has `arrays`."""
@@ -219,10 +122,10 @@ class Within(Scope):
     def is_local(self, x: Value) -> bool:
         return id(x) in self.local
 
-    def has_tree(self, arrays: Sequence[Value]) -> bool:
+    def has_tree(self, tree: str, arrays: Sequence[Value]) -> bool:
         if self.local.isdisjoint(map(id, arrays)):
-            return self.parent.has_tree(arrays)
-        return all(id(x) in self.tree for x in arrays)
+            return self.parent.has_tree(tree, arrays)
+        return tree in self.makes or all(id(x) in self.tree for x in arrays)
 
     def part(self, path: Path, arrays: Sequence[Value]) -> Key:
         outside = self.local.isdisjoint(map(id, arrays))
@@ -252,7 +155,9 @@ class Writer:
         self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
         self._known: dict[tuple[CodeType, str], Key] = {}
         self._endings: dict[str, str] = {}  # by the name of a function what it ends in: of a layer the activation
-        self.paths: dict[int, Path] = {}
+        self.paths: dict[int, Path] = {}  # of what is given in trees, by id
+        self.places: dict[int, Path] = {}  # of what is in trees, these and computed ones
+        self.shapes: dict[str, Any] = {}  # trees by their names or keys; of computed ones the leaves are the values
         self.nested: set[str] = set()  # the trees that have trees in them, or are parameters
         self.called: Mapping[int, str] = {}
         self.operands: dict[int, dict[int, str]] = {}  # by call: the names of values in it
@@ -264,6 +169,18 @@ class Writer:
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
         self.made = {id(x): i for i, entry in enumerate(entries) for x in entry.outputs}  # by which of them
         self._opened: dict[int, tuple[Recording, dict[int, int]] | None] = {}
+
+    def take_trees(self, paths: Mapping[int, Path], shapes: Mapping[str, Any], named: Mapping[int, Path]) -> None:
+        """Takes trees that are given, and those that are computed of them; the arguments are those of `trees.Computed`."""
+        self.paths |= paths
+        self.nested |= {path[0] for path in paths.values() if len(path) > 2 or path[0] == "params"}
+        computed = trees.Computed(self._entries if self.folds else (), paths, shapes, named)
+        self.places |= computed.paths
+        self.shapes |= computed.shapes
+        self.names.wishes |= computed.names
+        for tree, of in computed.of.items():
+            if not self.nested.isdisjoint(of):
+                self.nested.add(tree)
 
     def lines(self, program: Program, values: Sequence[Value], made: Mapping[int, int] | None = None) -> list[Line]:
         """The steps of a program, as they were recorded. `made`: by the id of a result the position of its entry."""
@@ -306,12 +223,21 @@ class Writer:
         found: list[Statement] = []
         start = len(lines)
         later: Line | None = None
+        count = Counter(self.places[id(x)][0] for line in lines for x in line.outputs if id(x) in self.places)
+        scope.makes = {
+            tree for tree, n in count.items() if scopes.is_key(tree) and n == len(jax.tree.leaves(self.shapes[tree]))
+        }
         calls = (line.calls[depth + 1].call if len(line.calls) > depth + 1 else -i for i, line in enumerate(lines, 1))
         runs = itertools.groupby(zip(calls, lines, strict=True), lambda pair: pair[0])
         for part in reversed([[line for _, line in run] for _, run in runs]):
             start -= len(part)
             call = len(part[0].calls) > depth + 1
             made = {id(x): x for line in part for x in line.outputs}
+            ended = scope.makes & {
+                self.places[i][0] for i in made if i in self.places
+            }  # trees of which it makes the last leaf
+            for x in (x for tree in ended if scope.uses(tree) for x in jax.tree.leaves(self.shapes[tree])):
+                scope.key(x)  # all of it is made
             wanted = [x for key, x in made.items() if key in scope.used]
             if not wanted:
                 continue
@@ -332,18 +258,32 @@ class Writer:
             again = after and call == (len(after.calls) > depth + 1) and (call or part[-1].op == after.op)
             last = not after or again
             if here is not None:
-                stored = bytecode(here.code).stores.get(here.instruction) if last and len(wanted) == 1 else None
+                one = len(wanted) == 1 or call and len(found[-1].outs) == 1
+                stored = bytecode(here.code).stores.get(here.instruction) if last and one else None
                 used = self.operands.get(here.call, {}) if len(wanted) > 1 else {}
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last and not call else ()
                 if len(parts) == len(part[0].outputs):
                     used = used | dict(zip(map(id, part[0].outputs), parts, strict=True))
                 for x in wanted:
                     if name := stored or used.get(id(x)):
+                        key = scope.key(x) if len(wanted) == 1 or not stored else str(found[-1].outs[0])
                         # a name of a library's is taken where there must be one
-                        key = scope.key(x) if user else self.names.likes.setdefault(scope.key(x), new_key())
+                        key = key if user else self.names.likes.setdefault(key, new_key())
                         self.names.wishes.setdefault(key, name)
+            name = "" if here is None else bytecode(here.code).stores.get(here.place, "")
+            for tree in ended & scope.makes:
+                whole = name and not (after or call) and self._is_made_at(tree, part[-1].calls[depth], depth)
+                if whole or scope.uses(tree):
+                    leaves = jax.tree.map(lambda x: ast.Name(scope.key(x), ast.Load()), self.shapes[tree])
+                    found.insert(before, Statement([root := self.bind(tree, scope)], trees.written(leaves)))
+                    self.names.wishes |= {root: name} if name else {}
             later = part[0]
         return found[::-1]
+
+    def _is_made_at(self, tree: str, place: Running, depth: int) -> bool:
+        """Whether all leaves of a tree are made by one instruction."""
+        calls = [self._calls[self.made[id(x)]] for x in jax.tree.leaves(self.shapes[tree])]
+        return all(each[depth : depth + 1] == (place,) for each in calls)
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""
@@ -414,44 +354,98 @@ class Writer:
             return self._operation(self._as_one(code.co_name, lines, wanted, scope), scope)
         user = not serves(code.co_filename)
         inner = Scope(scope)
-        results = [ast.Name(inner.key(x), ast.Load()) for x in wanted]
+        results: list[ast.expr] = []
+        outs: list[Key | None] = []
+        caller = lines[-1].calls[depth - 1]
+        apart = len(bytecode(caller.code).parts.get(caller.instruction, ())) == len(wanted)
+        for x, tree in [(x, None) for x in wanted] if apart else [*self._by_tree(wanted, scope)]:
+            if tree is None:
+                results.append(ast.Name(inner.key(x), ast.Load()))
+                outs.append(scope.key(x))
+            else:
+                results.append(ast.Name(inner.part((tree,), jax.tree.leaves(self.shapes[tree])), ast.Load()))
+                outs.append(root := self.bind(tree, scope))
+                self.names.meanings |= {
+                    scope.key(leaf): item(root, path) for path, leaf in trees.leaves_of(self.shapes[tree])
+                }
         statements = self.block(lines, depth, inner, user)
         made = {out for s in statements for out in s.outs}
         made |= {key for key, x in self.names.meanings.items() if not made.isdisjoint(names_in(x))}  # parts of these
         given = [(inner.keys[i], x, True) for i, x in inner.used.items() if inner.keys[i] not in made]
         given += [(key, x, False) for key, x in inner.constants.values()]
         handed: dict[Key, str] = {}
-        for tree, parts in self._trees(inner, given).items():
-            path = common_path([self.paths[id(x)] for _, x in parts])
-            root = new_key()
-            self.names.wishes[root] = tree
-            there = [(key, self.paths[id(x)]) for key, x in parts] + [*inner.trees.items()]
+        for parts in self._trees(inner, given, code):
+            path = common_path([self.places[id(x)] for _, x in parts])
+            root = self.root(path)
+            there = [(key, self.places[id(x)]) for key, x in parts] + [*inner.trees.items()]
             start = len(path)
             self.names.meanings |= {key: item(root, p[start:]) for key, p in there if p[:start] == path}
             handed[root] = part = scope.part(path, [x for _, x in parts])
             self.names.guesses[part] = item(path[0], path[1:])
             given = [each for each in given if all(each[1] is not x for _, x in parts)]
-        result = layout.one_or_tuple(results)
+        result = layout.replaced(layout.one_or_tuple(results), self.names.meanings)
+        if isinstance(result, ast.Name) and self.names.wishes.get(result.id) == "grads":
+            self.names.likes[result.id] = new_key()
+            self.names.wishes[self.names.likes[result.id]] = self.names.wishes.pop(result.id)
         first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Function([], statements, result)))])}
         given.sort(key=lambda each: first.get(each[0], len(first)))
-        parameters = self._ordered(code, lines, depth, given)
-        for key, _, _ in parameters:
+        own = {key: (x, active) for key, x, active in given}
+        order = self._ordered(code, lines, depth, given, [*handed])
+        for key in own:
             self.names.guesses.pop(key, None)
-        handed |= {key: self.argument(x, active, scope) for key, x, active in parameters}
-        self.names.likes |= {key: handed[key] for key, *_ in parameters}
+        handed = {key: self.argument(*own[key], scope) if key in own else handed[key] for key in order}
+        self.names.likes |= {key: handed[key] for key in own}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
-        function = Function([*handed], statements, result, _name_in(lines[-1].calls[depth - 1], code), head=head)
+        function = Function([*handed], statements, result, name_in(lines[-1].calls[depth - 1], code), head=head)
         if not user:
-            shapes = _Shapes({x.shape: key for key, x, _ in reversed(parameters) if jnp.ndim(x) > 1})
+            matrices = [key for key in order[::-1] if key in own and jnp.ndim(own[key][0]) > 1]
+            shapes = _Shapes({own[key][0].shape: key for key in matrices})
             for s in statements:
                 filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
                 s.expression = shapes.visit(layout.replaced(s.expression, filled))
         expression = self._applied(code, function, handed)
-        return [Statement([scope.key(x) for x in wanted], expression)]
+        if user:
+            keys = result.elts if isinstance(result, ast.Tuple) else [result]
+            self.names.likes |= {
+                out: x.id for out, x in zip(outs, keys, strict=True) if out and isinstance(x, ast.Name)
+            }
+        return [Statement(outs, expression)]
+
+    def _by_tree(self, values: Sequence[Value], scope: Scope) -> Iterator[tuple[Value, str | None]]:
+        """The values; those that are the leaves of a tree once, with the tree."""
+        there, done = set(map(id, values)), set[str]()
+        for x in values:
+            tree = self.places.get(id(x), ("",))[0]
+            leaves = jax.tree.leaves(self.shapes.get(tree))
+            whole = tree in scope.makes and there.issuperset(map(id, leaves))
+            if not whole or not (scope.uses(tree) or self._is_tree(tree, [self.places[id(leaf)] for leaf in leaves])):
+                yield x, None
+            elif tree not in done:
+                done.add(tree)
+                yield x, tree
+
+    def root(self, path: Path) -> Key:
+        """A key for what is in a tree at a path."""
+        key, name = new_key(), path[-1]
+        (self.names.likes if scopes.is_key(name) else self.names.wishes)[key] = name
+        whole = self.shapes[path[0]]
+        self.shapes[key] = None if whole is None else functools.reduce(operator.getitem, path[1:], whole)
+        return key
+
+    def bind(self, tree: str, scope: Scope) -> Key:
+        """A key for a tree that is computed in `scope`, and for what lines after these take of it."""
+        root = self.root((tree,))
+        scope.makes.discard(tree)
+        for key, path in [*scope.trees.items()]:
+            if path[0] == tree:
+                self.names.meanings[key] = item(root, path[1:])
+                del scope.trees[key]
+        return root
 
     def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str]) -> ast.expr:
         """A call of the printed function that `function` is; or what it does, if that is a call or one operation."""
         raw = self._raw(function, "f")  # before lines are laid out, which depends on the names around
+        trees.map_leaves(function, self.names, self.shapes)
         scopes.inline(function, self.names)
         called = function.forwarded()
         known = set() if called is None else set(names_in(called.func)) & self.definitions.keys()
@@ -496,8 +490,8 @@ class Writer:
             space |= {key: around.used[i] for i, key in around.keys.items() if i in around.used}
             space |= dict(around.constants.values())
             for key, path in around.trees.items():
-                inside = [i for i in around.used if self.paths.get(i, ())[: len(path)] == path]
-                space[key] = nested([(self.paths[i][len(path) :], around.used[i]) for i in inside])
+                inside = [i for i in around.used if self.places.get(i, ())[: len(path)] == path]
+                space[key] = nested([(self.places[i][len(path) :], around.used[i]) for i in inside])
             around = around.parent
         texts = [self._raw(each, key) for key, each in self.definitions.items()]
         exec("\n".join([*texts, self._raw(function, "function")]), space)
@@ -510,17 +504,27 @@ class Writer:
         calls = () if position is None else self._calls[position]
         return len(calls) > depth and calls[depth].call == line.calls[depth].call
 
-    def _trees(self, inner: Scope, given: Sequence[tuple[Key, Value, bool]]) -> dict[str, list[tuple[Key, Value]]]:
-        """What of `given` is handed over as a part of a tree, by the name of the tree."""
+    def _trees(
+        self, inner: Scope, given: Sequence[tuple[Key, Value, bool]], code: CodeType
+    ) -> list[list[tuple[Key, Value]]]:
+        """What of `given` is handed over as a part of a tree, for each tree."""
         found: dict[str, list[tuple[Key, Value]]] = {}
         for key, x, active in given:
-            if id(x) in self.paths and (active or inner.varying_around(x)):
-                found.setdefault(self.paths[id(x)][0], []).append((key, x))
-        flat = {
-            tree for tree, xs in found.items() if len(xs) <= FEW and all(len(self.paths[id(x)]) == 2 for _, x in xs)
+            if id(x) in self.places and (active or inner.varying_around(x)):
+                found.setdefault(self.places[id(x)][0], []).append((key, x))
+        few = len(given) <= code.co_argcount  # as many as its parameters
+        whole = {
+            tree: xs
+            for tree, xs in found.items()
+            if len(xs) > 1
+            and self._is_tree(tree, [self.places[id(x)] for _, x in xs])
+            and not (few and scopes.is_key(tree))
         }
-        whole = {tree: xs for tree, xs in found.items() if len(xs) > 1 and tree not in flat - self.nested}
-        return {tree: xs for tree, xs in whole.items() if inner.has_tree([x for _, x in xs])}
+        return [xs for tree, xs in whole.items() if inner.has_tree(tree, [x for _, x in xs])]
+
+    def _is_tree(self, tree: str, paths: Sequence[Path]) -> bool:
+        """Whether these leaves are handed over as a tree, and not one by one."""
+        return tree in self.nested or len(paths) > FEW or any(len(path) > 2 for path in paths)
 
     def _note(self, call: int, named: Iterable[tuple[int, str | None]]) -> None:
         """Notes the names of values in a call."""
@@ -528,9 +532,14 @@ class Writer:
         known |= {i: name for i, name in named if name is not None and name != "self"}
 
     def _ordered(
-        self, code: CodeType, lines: Sequence[Line], depth: int, given: Sequence[tuple[Key, Value, bool]]
-    ) -> list[tuple[Key, Value, bool]]:
-        """What is handed over, in the order of the parameters of `code`; sets what it is called."""
+        self,
+        code: CodeType,
+        lines: Sequence[Line],
+        depth: int,
+        given: Sequence[tuple[Key, Value, bool]],
+        roots: Sequence[Key],
+    ) -> list[Key]:
+        """What is handed over, in the order of the parameters of `code`; sets what it is called. `roots`: of trees."""
         arguments = [name for name in code.co_varnames[: code.co_argcount] if name not in _NO_VALUES]
         caller = lines[-1].calls[depth - 1]
         names = operands(caller.code, caller.instruction)
@@ -548,15 +557,19 @@ class Writer:
                 own = parameter_of.get(called, called or name)
                 wish = name if name in arguments else None if serves(code.co_filename) else own
             wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
-        left = [name for name in arguments if name not in wishes.values()]
+        left = [name for name in arguments if name not in {*wishes.values(), *map(self.names.wish, roots)}]
         free = [(key, x, active) for key, x, active in given if wishes[key] is None]
         unnamed = [key for key, x, active in free if active or not self._is_made_in(x, lines[-1], depth)]
-        if len(unnamed) == 1 or not serves(code.co_filename):  # a library may convert its arguments in any order
+        if not serves(code.co_filename):  # a library may convert its arguments in any order
+            unnamed += [root for root in roots if self.names.wish(root) not in arguments]
+        if len(unnamed) == 1 or not serves(code.co_filename):
             wishes |= zip(unnamed, left, strict=False)
         self.names.wishes |= {key: name for key, _, active in given if (name := wishes[key] or ("" if active else "c"))}
+        self.names.wishes |= {key: name for key in roots if (name := wishes.get(key))}
         self._note(caller.call, ((id(x), handed.get(wishes[key] or "")) for key, x, _ in given))
         order = {name: i for i, name in enumerate(arguments)}
-        return sorted(given, key=lambda each: order.get(wishes[each[0]] or "", len(order)))
+        places = {key: -1 for key in roots} | {key: len(order) for key, *_ in given}
+        return sorted(places, key=lambda key: order.get(wishes.get(key) or self.names.wish(key) or "", places[key]))
 
 
 class _Shapes(ast.NodeTransformer):
@@ -572,14 +585,6 @@ class _Shapes(ast.NodeTransformer):
                 if isinstance(arg, ast.Tuple) and (key := self.keys.get(ast.literal_eval(arg))) is not None:
                     node.args[i] = ast.Attribute(ast.Name(key, ast.Load()), "shape", ast.Load())
         return node
-
-
-def item(root: str, path: Path) -> ast.expr:
-    """``root["a"]["b"]``."""
-    found: ast.expr = ast.Name(root, ast.Load())
-    for part in path:
-        found = ast.Subscript(found, ast.Constant(part), ast.Load())
-    return found
 
 
 def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:

@@ -133,8 +133,8 @@ class Names:
         if key in self.wishes or key not in self.likes:
             return self.wishes.get(key)
         like = self.likes[key]
-        meaning = self.meanings.get(like)
-        return self.given.get(like) or getattr(meaning, "id", None) or self.wish(like)
+        like = getattr(self.meanings.get(like), "id", like)
+        return self.given.get(like) or (self.wish(like) if is_key(like) else like)
 
     def key_in_tree(self, key: Key) -> str | None:
         """The last key of ``params["dense"]["kernel"]``, if that is what is written."""
@@ -180,7 +180,7 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
     while todo:
         s = todo.pop(0)
         out = (s.outs[0] if len(s.outs) == 1 else None) or ""
-        kept = s.effects or s.pattern or s.function is None and (not values or out in names.wishes)
+        kept = bool(s.effects or s.pattern or s.function is None and (not values or out in names.wishes))
         uses = [] if kept else [i for i, t in enumerate(todo) if t.keys()[out]]
         total = sum(todo[i].keys()[out] for i in uses) + keys_of(function.result)[out]
         expression: ast.expr | None = s.expression
@@ -189,6 +189,11 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
                 continue
             inline(s.function, names, depth + 1, values)
             expression = None if s.function.statements or s.function.defined else s.function.as_expression()
+        if total == 1 and out in names.likes:  # a tree, of which parts may be used
+            parts = {key for key, x in names.meanings.items() if out in names_in(x)}
+            kept = kept or not all(
+                keys.keys().isdisjoint(parts) for keys in (*(t.keys() for t in todo), keys_of(function.result))
+            )
         if not kept and expression is not None and (total == 1 or total and isinstance(expression, ast.Name)):
             if _moved(function, todo, uses, s, expression, names, depth):
                 continue

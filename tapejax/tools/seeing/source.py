@@ -27,10 +27,11 @@ from ...tf.values import nest
 from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
-from . import derivatives, layout, parameters, recorded, scopes, trees
+from . import calls, derivatives, layout, parameters, recorded, scopes, trees
 from .listing import identifier
 from .operations import Code, Taken
 from .parameters import Parameter
+from .trees import Path
 
 # ---- the function ---------------------------------------------------------------------------------------------------
 
@@ -197,18 +198,39 @@ class Recorded:
                 found[i] = self.values[slot]
         return found
 
-    def tree(self) -> list[recorded.Path]:
+    def trees(self) -> dict[str, Any]:
+        """The parameters that are trees, by their names, with what the tape saw."""
+        leaves = {self.parameter: {path[1:]: x for path, x in zip(self.tree(), self.held(), strict=True) if path}}
+        structures = {self.parameter: self.sources}
+        if tree_paths(self.sources) is not None:
+            structures[self.parameter] = recorded.nested(leaves[self.parameter].items())
+        for each in self.arguments:
+            if each.path:
+                structures[each.name] = each.of
+                leaves.setdefault(each.name, {})[each.path] = each.array
+        return {name: trees.filled(structures[name], own) for name, own in leaves.items() if own}
+
+    def places(self) -> dict[int, Path]:
+        """The paths of arrays, by id, in the user's dicts and lists."""
+        names = {i: layout.place_of(layout.parsed(name)) for i, name in self.names.items() if name.endswith("]")}
+        return {i: (place[0], *place[1]) for i, place in names.items() if place}
+
+    def tree(self) -> list[Path]:
         """The path of each source in the tree that is the first parameter; empty where there is none."""
-        if is_tree(self.sources):
+        if is_tree(self.sources, self.names):
             places = (layout.place_of(layout.parsed(path)) for path in _paths(self.sources, "sources"))
             return [(self.parameter, *(place[1] if place else ())) for place in places]
         found = tree_paths(self.sources)
         return [()] * len(self.starts.leaves) if found is None else [(self.parameter, *path) for path in found]
 
 
-def is_tree(sources: Nest) -> bool:
-    """Whether a structure is one of arrays by names, or has others in it."""
-    return isinstance(sources, Mapping) or isinstance(sources, (list, tuple)) and any(map(nest.is_nested, sources))
+def is_tree(sources: Nest, names: Mapping[int, str]) -> bool:
+    """Whether a structure is one of arrays by names, has others in it, or is long and its arrays have no other `names`, by id."""
+    if isinstance(sources, Mapping) or not isinstance(sources, (list, tuple)) or any(map(nest.is_nested, sources)):
+        return isinstance(sources, (Mapping, list, tuple))
+    leaves = map(leaf_of, sources)
+    called = [names.get(id(leaf.array), "") for leaf in leaves if leaf is not None]
+    return len(called) > trees.FEW and all(name.endswith(f"[{i}]") for i, name in enumerate(called))
 
 
 def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:
@@ -286,22 +308,22 @@ class Module:
         scope = recorded.Scope()
         places = dict(zip(map(id, parts.held()), parts.tree(), strict=True))
         places |= {id(each.array): (each.name, *each.path) for each in parts.arguments if each.path}
-        writer.paths |= {i: path for i, path in places.items() if path}
-        writer.nested |= {path[0] for path in writer.paths.values() if len(path) > 2 or path[0] == "params"}
+        writer.take_trees({i: path for i, path in places.items() if path}, parts.trees(), parts.places())
         ends = []
         for slot, leaf in zip(program.targets, parts.ends.leaves, strict=True):
             x = leaf.array if slot is None else values[slot] if slot < len(values) else leaf.array
             ends.append(writer.argument(x, slot is not None and id(x) in varying, scope))
-        statements = writer.block(lines, recorded.depth_of(lines), scope)
+        statements = writer.block(lines, calls.depth_of(lines), scope)
         names = writer.names
         for i, key in scope.keys.items():
             if "[" not in parts.names.get(i, "["):  # no parts of containers
                 names.wishes.setdefault(key, identifier(parts.names[i]))
         roots, unpacking = self._sources(parts, scope)
+        used = names.roots([*ends, *(key for s in statements for key in s.keys())])
         for key, x in scope.constants.values():
-            names.meanings[key] = layout.parsed(
-                self.code.constant(x, parts.names.get(id(x)) or parts.unnamed.get(id(x)))
-            )
+            if key in used:
+                wish = parts.names.get(id(x)) or parts.unnamed.get(id(x))
+                names.meanings[key] = layout.parsed(self.code.constant(x, wish))
         function = scopes.Function(
             list(roots.values()), [*unpacking, *statements], layout.parsed(packed(parts.target, iter(ends)))
         )
@@ -309,10 +331,8 @@ class Module:
             types = ", ".join(f"{each.name}: {type_of(each.array)}" for each in parts.arguments if not each.path)
             function.comment = f"# for {types}" if types else ""
         if not self.flat:
-            leaves: dict[scopes.Key, set[recorded.Path]] = {}
-            for root, *path in filter(None, places.values()):
-                leaves.setdefault(roots[root], set()).add(tuple(path))
-            trees.map_leaves(function, names, leaves)
+            writer.shapes |= {key: writer.shapes[root] for root, key in roots.items() if root in writer.shapes}
+            trees.map_leaves(function, names, writer.shapes)
         scopes.inline(function, names, values=not self.flat)
         name = name if name == "f" else self.scope.new(name)
         writer.define(function)
@@ -339,16 +359,16 @@ class Module:
         elif not single:
             for key, text, path in zip(keys, texts, paths, strict=True):
                 if key is not None:
-                    names.meanings[key] = recorded.item(first, path[1:]) if path else layout.parsed(text)
+                    names.meanings[key] = trees.item(first, path[1:]) if path else layout.parsed(text)
         roots = {parts.parameter: first}
         for each in parts.arguments:
             key = scope.keys.get(id(each.array)) or scopes.new_key()
             root = roots.setdefault(each.name, scopes.new_key() if each.path else key)
             names.wishes[root] = each.name
             if each.path:
-                names.meanings[key] = recorded.item(root, each.path)
+                names.meanings[key] = trees.item(root, each.path)
         for key, path in scope.trees.items():
-            names.meanings[key] = recorded.item(roots[path[0]], path[1:])
+            names.meanings[key] = trees.item(roots[path[0]], path[1:])
         return roots, statements
 
 

@@ -159,7 +159,7 @@ class Seen(GradientTape):
 
         arrays = [*values, *(leaf.array for leaf in starts.leaves)]
         names, unnamed = named.only(arrays) | called, named.unnamed(arrays)
-        first = parameter or ("params" if tree is not None or source.is_tree(sources) else "sources")
+        first = parameter or ("params" if tree is not None or source.is_tree(sources, names) else "sources")
         parts = source.Recorded(
             rest.all, program, values, recording.entries, owner, sources, starts, target, ends, names, unnamed, first
         )

@@ -85,6 +85,15 @@ def test_what_other_code_hung_on_a_shared_node_is_not_copied(monkeypatch):
     assert layout.text_of(expression) == "f(x, y[2:])[0]"
 
 
+@pytest.mark.parametrize("length, broken", [(87, False), (88, False), (89, True)])
+def test_results_that_fit_without_brackets_are_on_one_line(length, broken):
+    line = f"    return {'a' * 30}, "
+    line += "b" * (length - len(line))
+    found = layout.statement("return ", layout.parsed(f"({line.split(maxsplit=1)[1]})"), "    ")
+    assert (found != [line]) == broken
+    assert max(map(len, found)) <= layout.WIDTH
+
+
 def parts(x):
     return tf.sin(x) * 2.0, tf.cos(x) * 3.0
 

@@ -298,7 +298,11 @@ def taken_by_its_gradient(v):
     return v * v, lambda dy: tf.constant(dy.numpy() * 2.0)
 
 
-@pytest.mark.parametrize("rule", [taken_by_numpy, taken_by_its_gradient])
+def taken_by_a_numpy_function(v):
+    return v * v, lambda dy: tf.numpy_function(lambda dy, v: dy * 2 * v, [dy, v], tf.float32)
+
+
+@pytest.mark.parametrize("rule", [taken_by_numpy, taken_by_its_gradient, taken_by_a_numpy_function])
 def test_what_a_custom_gradient_takes_as_numbers_has_no_code(rule):
     x = tf.Variable([1.0, -2.0])
     with tf.GradientTape() as tape:
@@ -326,14 +330,45 @@ def test_what_the_advice_on_numbers_says_is_code():
     np.testing.assert_allclose(gradient, np.asarray(tape.gradient(y, x)), rtol=1e-6)
 
 
-def test_a_custom_gradient_that_asks_python_twice_is_code():
-    def doubled(v):
-        return jax.pure_callback(lambda v: np.asarray(v) * 2, jax.ShapeDtypeStruct(v.shape, v.dtype), v)
+def doubled(v):
+    return jax.pure_callback(lambda v: np.asarray(v) * 2, jax.ShapeDtypeStruct(v.shape, v.dtype), v)
 
-    x = tf.Variable([1.0, 2.0])
+
+def by_numpy(v):
+    return tf.numpy_function(np.sin, [v], tf.float32)
+
+
+def sine_by_numpy(v):
+    return by_numpy(v), lambda dy: dy * tf.cos(v)
+
+
+def two_by_numpy(v):
+    a, b = tf.numpy_function(lambda v: (np.sin(v), np.float32(2.0)), [v], [tf.float32, tf.float32])
+    return (a, b), lambda da, db: da * tf.cos(v)
+
+
+CALLING_PYTHON = {
+    "in both": lambda x: tf.custom_gradient(lambda v: (doubled(v), doubled))(x) * x,
+    "forward": lambda x: tf.custom_gradient(lambda v: (doubled(v), lambda dy: dy * 2))(x * x),
+    "by NumPy": lambda x: tf.custom_gradient(sine_by_numpy)(x * 2.0) * x,
+    "by NumPy, of a variable": lambda x: tf.custom_gradient(sine_by_numpy)(x),
+    "several": lambda x: tf.multiply(*tf.custom_gradient(two_by_numpy)(x * x)),
+    "computed again": lambda x: tf.recompute_grad(lambda v: by_numpy(v * 2.0) * v)(x),
+}
+
+
+@pytest.mark.parametrize("name", CALLING_PYTHON)
+def test_a_gradient_of_the_users_beside_python_is_code(name):
+    compute, x = CALLING_PYTHON[name], tf.Variable([1.0, -2.0])
     with tf.GradientTape() as tape:
-        y = tf.custom_gradient(lambda v: (doubled(v), doubled))(x) * x
-    np.testing.assert_array_equal(pasted(tape.as_function(y, x))(jnp.array([1.0, 3.0])), [2.0, 18.0])
+        y = compute(x)
+    function, other = tape.as_function(y, x), jnp.array([0.5, 3.0])
+    assert "bind" not in function.code and "c0" not in function.code
+    assert ("@jax.custom_vjp" in function.code) == (name != "computed again")
+    np.testing.assert_allclose(pasted(function)(jnp.array([1.0, -2.0])), y, rtol=1e-6)
+    np.testing.assert_allclose(pasted(function)(other), compute(tf.Variable(other)), rtol=1e-6)
+    gradient = jax.grad(lambda s: pasted(function)(s).sum())(jnp.array([1.0, -2.0]))
+    np.testing.assert_allclose(gradient, np.asarray(tape.gradient(y, x)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("x, text", [(2.0, "y = x * 3.0"), (np.inf, "@jax.custom_jvp")])

@@ -463,7 +463,8 @@ def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
         return jnp.mean((mlp(params, x) - y) ** 2)
 
     loss, grads = jax.value_and_grad(loss_fn)(params)
-    return loss, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+    updated = jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+    return loss, updated
 """
 
 # ---- a step in a `tf.function`, with a gradient of the user's ----
@@ -886,7 +887,7 @@ def of_each(params, x):
     return loss_of(params, x)
 
 
-MAPPED = [(once, 1), (twice, 2), (without_a_loop, 1), (in_a_round, 2), (of_each, 2)]
+MAPPED = [(once, 1), (twice, 2), (without_a_loop, 1), (in_a_round, 2), (of_each, 1)]
 
 
 @pytest.mark.parametrize(("program", "calls"), MAPPED, ids=lambda each: getattr(each, "__name__", ""))
@@ -899,7 +900,7 @@ def test_a_function_that_a_library_calls_for_each_leaf_is_part_of_one_call(progr
         loss = program(params, x)
     function = tape.as_function(loss, params, {"x": x})
     text = function.code.partition("def f(")[2]
-    assert len(re.findall(r"(adapted|shrunk)(_\d)?\(", text)) == calls, function.code
+    assert len(re.findall(r"\b(adapted|shrunk)(_\d)?[(,]", text)) == calls, function.code
     for scale in (1.0, 0.7):
         changed = jax.tree.map(lambda p, scale=scale: p * scale, params)
         expected, found = function(changed, x), jax.value_and_grad(pasted(function))(changed, x)

@@ -1,0 +1,120 @@
+"""In which calls of functions each operation was run, and what these functions are called."""
+
+from __future__ import annotations
+
+import itertools
+import os.path
+import re
+from collections.abc import Mapping, Sequence, Set
+from types import CodeType
+from typing import NamedTuple
+
+from ...jaxprs.types import Positions, Value
+from ...places import NAMED, Place, is_jaxs, serves
+from ...tape.operation import Op
+from ...tape.recording import Entry, next_number
+from .listing import bytecode, expression_at
+
+
+class Running(NamedTuple):
+    """A function that runs, and where; each call of it has a number of its own."""
+
+    code: CodeType
+    instruction: int  # -1 where what it gives is only a part of what is stored
+    call: int
+    place: int  # the instruction
+
+
+class Line(NamedTuple):
+    """One operation. `calls`: the functions that run, from that of the block inwards."""
+
+    op: Op
+    inputs: Sequence[Value]
+    outputs: Sequence[Value]
+    active_ins: Positions
+    active_outs: Positions
+    calls: tuple[Running, ...] = ()
+
+
+def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
+    """The calls that each entry was run in: of the block that records, and of functions that are printed."""
+    before: tuple[Place, ...] = ()
+    calls: list[int] = []
+    stacks = [entry.calls or ((entry.where,) if entry.where else ()) for entry in entries]
+    ran: dict[CodeType, set[int]] = {}  # the instructions that ran operations
+    for code, instruction in itertools.chain.from_iterable(stacks):
+        ran.setdefault(code, set()).add(instruction)
+    found = []
+    for i, places in enumerate(stacks):
+        again = i > 0 and entries[i - 1].op == entries[i].op
+        calls = calls[: _shared(before, places, again, ran)]
+        calls += [next_number() for _ in places[len(calls) :]]
+        running = [Running(*place, call, place[1]) for place, call in zip(places, calls, strict=True)]
+        for j, each in enumerate(running[1:]):
+            if each.code.co_name.endswith("comp>") or each.code.co_name == "<genexpr>":
+                running[j] = running[j]._replace(instruction=-1)
+        found.append(tuple([each for j, each in enumerate(running) if j == 0 or is_function(each.code)]))
+        before = places
+    return found
+
+
+def depth_of(lines: Sequence[Line]) -> int:
+    """The depth of the innermost call that all of them were run in."""
+    return max(len(os.path.commonprefix([[each.call for each in line.calls] for line in lines])) - 1, 0)
+
+
+def _shared(before: Sequence[Place], after: Sequence[Place], again: bool, ran: Mapping[CodeType, Set[int]]) -> int:
+    """In how many calls both of two operations were run, the second right after the first. `again`: they do the same; `ran`: the
+    instructions of each code object that ran operations."""
+    level = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
+    if level is None:  # one instruction may run several operations, but not twice the same
+        if len(before) != len(after) or not again:
+            return min(len(before), len(after))
+        level = len(after) - 1
+    elif before[level][0] is not after[level][0]:
+        return level
+    elif after[level][1] > before[level][1]:
+        return level + 1
+    for outer in reversed(range(level + 1)):  # the instruction was run before: in a loop, which may be a library's
+        code, instruction = after[outer]
+        loop = next((each for each in bytecode(code).rounds if each[0] <= instruction <= each[1]), None)
+        others = ran[code] - {instruction}
+        if outer < level and any(loop is None or loop[0] <= other <= loop[1] for other in others):
+            return level  # these would have been run again, too
+        if loop is not None:
+            return outer + 1
+    return max(level, 1)
+
+
+def is_function(code: CodeType) -> bool:
+    """Whether calls of `code` are printed as calls: a function of the user's, or what a layer of a library computes."""
+    if is_named(code):
+        return True
+    if serves(code.co_filename):
+        method = code.co_qualname.split(".")[-2:-1] not in ([], ["<locals>"])
+        return method and (code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename)
+    return not code.co_name.startswith("<")
+
+
+def is_named(code: CodeType) -> bool:
+    """Whether it is one of JAX's functions that printed code calls."""
+    return code.co_name in NAMED and is_jaxs(code.co_filename)
+
+
+def call_name(code: CodeType) -> str:
+    """What a function that is printed for calls of `code` is called."""
+    called, of = code.co_name in ("call", "__call__"), code.co_qualname.split(".")[-2:-1]
+    if not called or of in ([], ["<locals>"]):
+        return "model" if called else code.co_name.strip("_") or "function"
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", of[0]).lower()
+    return "model" if name in ("functional", "sequential") else name.removeprefix("base_").removesuffix("_wrapper")
+
+
+def name_in(caller: Running, code: CodeType) -> str:
+    """`call_name`; of a model of layers, or a loss, what the user's code calls it where it is called."""
+    name, outer = call_name(code), caller.code
+    if name not in ("model", "loss_function") or serves(outer.co_filename):
+        return name
+    of = getattr(expression_at(outer, caller.place), "func", None)
+    called = getattr(of, "attr", "") or getattr(of, "id", "")
+    return called if called[:1].isalpha() else name

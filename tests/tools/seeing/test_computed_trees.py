@@ -1,0 +1,302 @@
+"""Trees that a program computes, printed as trees: what a person writes, and the numbers of random programs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tapejax as tf
+
+
+def normal(*shape, seed=0):
+    return jnp.asarray(np.random.default_rng([seed, *shape]).normal(size=shape).astype(np.float32))
+
+
+def parameters():
+    return {"w1": normal(3, 4), "b1": normal(4), "w2": normal(4, 1), "b2": normal(1)}
+
+
+X, Y = normal(5, 3), normal(5, 1)
+
+
+def mlp(params, x):
+    h = jnp.tanh(x @ params["w1"] + params["b1"])
+    return h @ params["w2"] + params["b2"]
+
+
+def loss_fn(params, x, y):
+    return jnp.mean((mlp(params, x) - y) ** 2)
+
+
+def gradients(params, x, y):
+    with tf.GradientTape() as tape:
+        tape.watch(params)
+        loss = loss_fn(params, x, y)
+    return tape.gradient(loss, params)
+
+
+def sgd(params, grads):
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+
+def momentum(params, velocity, grads):
+    velocity = {name: 0.9 * velocity[name] + grads[name] for name in params}
+    params = {name: params[name] - 0.1 * velocity[name] for name in params}
+    return params, velocity
+
+
+def adam(params, m, v, grads):
+    m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
+    v = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, v, grads)
+    return jax.tree.map(lambda p, m, v: p - 0.01 * m / (jnp.sqrt(v) + 1e-3), params, m, v), m, v
+
+
+LOSS = """\
+def mlp(params, x):
+    h = jnp.tanh(x @ params["w1"] + params["b1"])
+    return h @ params["w2"] + params["b2"]
+
+
+def loss_fn(params, x, y):
+    return jnp.mean((mlp(params, x) - y) ** 2)
+
+
+def gradients(params, x, y):
+    return jax.grad(lambda params: loss_fn(params, x, y))(params)
+
+"""
+
+
+def adapted_twice(params, x, y):
+    for _ in range(2):
+        params = sgd(params, gradients(params, x, y))
+    loss = loss_fn(params, x, y)
+    return loss
+
+
+ADAPTED_TWICE = """
+def sgd(params, grads):
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+
+def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
+    grads = gradients(params, x, y)
+    params = sgd(params, grads)
+    grads = gradients(params, x, y)
+    params = sgd(params, grads)
+    loss = loss_fn(params, x, y)
+    return loss
+"""
+
+
+def with_momentum(params, x, y, velocity):
+    params, velocity = momentum(params, velocity, gradients(params, x, y))
+    return {"params": params, "velocity": velocity}
+
+
+WITH_MOMENTUM = """
+def momentum(params, velocity, grads):
+    velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, grads)
+    params = jax.tree.map(lambda p, v: p - 0.1 * v, params, velocity)
+    return velocity, params
+
+
+def f(params, x, y, velocity):  # for x: float32[5,3], y: float32[5,1]
+    grads = gradients(params, x, y)
+    velocity, params = momentum(params, velocity, grads)
+    return {"params": params, "velocity": velocity}
+"""
+
+
+def with_adam(params, x, y, m, v):
+    params, m, v = adam(params, m, v, gradients(params, x, y))
+    return [params, m, v]
+
+
+WITH_ADAM = """
+def adam(params, m, v, grads):
+    m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
+    v = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, v, grads)
+    return (
+        m,
+        v,
+        jax.tree.map(
+            lambda p, m, v: p - 0.01 * m / (jnp.sqrt(v) + 0.001), params, m, v
+        ),
+    )
+
+
+def f(params, x, y, m, v):  # for x: float32[5,3], y: float32[5,1]
+    grads = gradients(params, x, y)
+    m, v, t0 = adam(params, m, v, grads)
+    return [t0, m, v]
+"""
+
+
+def clipped(params, x, y):
+    grads = gradients(params, x, y)
+    norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(grads)))
+    grads = jax.tree.map(lambda g: g / norm, grads)
+    return sgd(params, grads)
+
+
+CLIPPED = """
+def sgd(params, grads):
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+
+def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
+    grads = gradients(params, x, y)
+    norm = jnp.sqrt(sum(map(lambda g: jnp.sum(g**2), jax.tree.leaves(grads))))
+    grads = jax.tree.map(lambda g: g / norm, grads)
+    return sgd(params, grads)
+"""
+
+
+def small(values):
+    return jax.tree.map(lambda x: 0.1 + jnp.abs(x), values)
+
+
+PROGRAMS = {  # the program, its arguments beside the parameters, and the text behind `LOSS`
+    "an adaptation of two steps": (adapted_twice, {"x": X, "y": Y}, ADAPTED_TWICE),
+    "momentum": (with_momentum, {"x": X, "y": Y, "velocity": small(parameters())}, WITH_MOMENTUM),
+    "Adam": (with_adam, {"x": X, "y": Y, "m": small(parameters()), "v": small(parameters())}, WITH_ADAM),
+    "clipping by the norm of all": (clipped, {"x": X, "y": Y}, CLIPPED),
+}
+
+
+def pasted(function):
+    scope = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(function.code, scope)
+    return scope["f"]
+
+
+def total(function):
+    return lambda *args: sum(jnp.sum(jnp.sin(x)) for x in jax.tree.leaves(function(*args)))
+
+
+def require_same(function, params, *rest):
+    """What is printed has the values and the gradients of the recording, also at other parameters."""
+    code = pasted(function)
+    for scale in (1.0, 0.7):
+        changed = jax.tree.map(lambda x, scale=scale: x * scale, params)
+        found, wanted = (f(changed, *rest) for f in (code, function))
+        assert jax.tree.structure(found) == jax.tree.structure(wanted)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5), found, wanted)
+        found, wanted = (jax.grad(total(f))(changed, *rest) for f in (code, function))
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4), found, wanted)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_tree_that_is_computed_stays_a_tree(name):
+    program, arguments, text = PROGRAMS[name]
+    params = parameters()
+    with tf.GradientTape() as tape:
+        tape.watch([params, arguments])
+        target = program(params, **arguments)
+    function = tape.as_function(target, params, arguments)
+    assert function.code == LOSS + text, function.code
+    require_same(function, params, *arguments.values())
+
+
+def test_arguments_of_a_function_are_no_tree_because_they_came_of_one():
+    params = {"gate": normal(3, 4), "up": normal(3, 4, seed=1)}
+
+    def mix(a, b):
+        return jax.nn.sigmoid(a) * b
+
+    def heads(params, x):
+        return x @ params["gate"], x @ params["up"]
+
+    with tf.GradientTape() as tape:
+        tape.watch(params)
+        a, b = heads(params, X)
+        y = jnp.sum(mix(a, b))
+    function = tape.as_function(y, params, {"x": X})
+    assert "a, b = heads(params, x)" in function.code and "mix(a, b)" in function.code, function.code
+    require_same(function, params, X)
+
+
+# ---- random programs: leaves are treated alike, or one of them otherwise, in dicts, lists and tuples -----------------
+
+STRUCTURES = {
+    "dict": lambda a, b, c, d: {"a": a, "b": b, "c": c, "d": d},
+    "nested": lambda a, b, c, d: {"one": {"w": a, "b": b}, "two": {"w": c, "b": d}},
+    "list of dicts": lambda a, b, c, d: [{"w": a, "b": b}, {"w": c, "b": d}],
+    "list of tuples": lambda a, b, c, d: [(a, b), (c, d)],
+    "list": lambda a, b, c, d: [a, b, c, d],
+}
+
+
+def scaled(tree):
+    return jax.tree.map(lambda x: 0.9 * x, tree)
+
+
+def moved(tree, other):
+    return jax.tree.map(lambda x, y: x - 0.3 * jnp.sin(y), tree, other)
+
+
+def in_all(tree):
+    return sum(jnp.mean(x**2) for x in jax.tree.leaves(tree))
+
+
+def one_otherwise(tree, other, position):
+    leaves, kind = jax.tree.flatten(tree)
+    leaves[position] = leaves[position] * 1.5 + jax.tree.leaves(other)[position]
+    return jax.tree.unflatten(kind, leaves)
+
+
+def swapped(tree):
+    leaves, kind = jax.tree.flatten(tree)
+    return jax.tree.unflatten(kind, leaves[::-1])
+
+
+def leaf_by_leaf(tree, other):
+    pairs = zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True)
+    return jax.tree.unflatten(jax.tree.structure(tree), [jnp.tanh(x) + y * 0.1 for x, y in pairs])
+
+
+def steepest(tree, other):
+    with tf.GradientTape() as tape:
+        tape.watch(tree)
+        value = in_all(moved(tree, other))
+    return tape.gradient(value, tree)
+
+
+def random_program(rng, start):
+    known = [start]
+    for _ in range(rng.integers(2, 6)):
+        one, other = (known[i] for i in rng.integers(len(known), size=2))
+        match rng.integers(8):
+            case 0:
+                known.append(scaled(one))
+            case 1:
+                known.append(moved(one, other))
+            case 2:
+                known.append(one_otherwise(one, other, rng.integers(4)))
+            case 3:
+                known.append(swapped(one))
+            case 4:
+                known.append(leaf_by_leaf(one, other))
+            case 5:
+                known.append(steepest(one, other))
+            case 6:
+                size = in_all(one)
+                known.append(jax.tree.map(lambda x, size=size: x / (1.0 + size), other))
+            case 7:
+                known.append(jax.tree.map(lambda x: x * x + 1.0, one))
+    last = known[-1]
+    ends = [last, in_all(last), jax.tree.leaves(last)[rng.integers(4)], [in_all(known[-2]), last]]
+    return ends[rng.integers(4)]
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 40), marks=pytest.mark.slow)], ids=["few", "many"])
+def test_random_programs(structure, seeds):
+    for seed in seeds:
+        rng = np.random.default_rng([seed, len(structure)])
+        start = STRUCTURES[structure](*(normal(3, seed=seed + i) for i in range(4)))
+        with tf.GradientTape() as tape:
+            tape.watch(start)
+            target = random_program(rng, start)
+        require_same(tape.as_function(target, start), start)
