@@ -483,16 +483,20 @@ class Layout:
 def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
     layout = Layout(layers, is_across(layers))
     nodes = [node for layer in layers for node in layer]
     margin, legend = 0.35, 0.45
-    items = _legend(nodes)
     narrow, height = layout.width + 2 * margin, layout.height + 2 * margin + legend
-    width = max(narrow, sum(_legend_width(text) for text, *_ in items) + 2 * margin, 5.2)
     engine: Any = "none"  # whatever the user's rcParams say
-    figure = Figure(figsize=(width, height), dpi=100, layout=engine)
+    figure = Figure(figsize=(narrow, height), dpi=100, layout=engine)
     FigureCanvasAgg(figure)
+    kinds = [Patch(label=text, facecolor=fill, edgecolor=edge) for text, fill, edge in _kinds(nodes)]
+    style: dict[str, Any] = {"frameon": False, "fontsize": 7.5, "labelcolor": GREY, "borderpad": 0, "borderaxespad": 2}
+    explained = figure.legend(handles=kinds, loc="lower left", ncols=max(len(kinds), 1), **style)
+    width = max(narrow, explained.get_window_extent().width / figure.dpi + 2 * margin, 5.2)
+    figure.set_figwidth(width)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set(xlim=(0, width), ylim=(height, 0))
@@ -503,7 +507,6 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
     for node in nodes:
         if node.kind != "turn":
             _paint_node(axes, node, *layout.spot(node))
-    _paint_legend(axes, margin, height - 0.22, items)
     return figure
 
 
@@ -547,11 +550,8 @@ def _paint_node(axes: Axes, node: Node, x: float, y: float) -> None:
         axes.text(x, y + 0.11, node.note, fontsize=7.5, zorder=6, color=GREY, **CENTRED)
 
 
-Item: TypeAlias = tuple[str, str, str]  # of the legend: what it says, its colour, its edge
-
-
-def _legend(nodes: Sequence[Node]) -> list[Item]:
-    """What a legend explains: the kinds of nodes that there are."""
+def _kinds(nodes: Sequence[Node]) -> list[tuple[str, str, str]]:
+    """The kinds of nodes that there are, each with its colour and the colour of its edge."""
     lost, reached = ([n for n in nodes if n.kind == "source" and n.carries is carries] for carries in (False, True))
     plain = [node for node in nodes if node.kind == "operation" and not node.target and not node.source]
     items = [
@@ -563,16 +563,3 @@ def _legend(nodes: Sequence[Node]) -> list[Item]:
         (("target", GREEN, BLUE), any(node.target for node in nodes)),
     ]
     return [item for item, shown in items if shown]
-
-
-def _legend_width(text: str) -> float:
-    return 0.45 + 0.065 * len(text)
-
-
-def _paint_legend(axes: Axes, x: float, y: float, items: Sequence[Item]) -> None:
-    from matplotlib.patches import Rectangle
-
-    for text, fill, edge in items:
-        axes.add_patch(Rectangle((x, y - 0.06), 0.18, 0.12, facecolor=fill, edgecolor=edge, linewidth=1))
-        axes.text(x + 0.25, y, text, fontsize=7.5, va="center", color=GREY)
-        x += _legend_width(text)
