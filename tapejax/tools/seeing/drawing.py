@@ -511,6 +511,7 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
 
 
 def _paint_edge(axes: Axes, edge: Edge, points: Sequence[tuple[float, float]], labelled: set) -> None:
+    from matplotlib.bezier import BezierSegment
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
@@ -525,9 +526,8 @@ def _paint_edge(axes: Axes, edge: Edge, points: Sequence[tuple[float, float]], l
     axes.add_patch(arrow)
     if edge.label and (id(tail), edge.label) not in labelled:
         labelled.add((id(tail), edge.label))
-        t = 0.42 if len(head.ins) <= 3 else 0.24  # where many edges meet, there is room further away only
-        weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3]
-        x, y = (sum(w * p[i] for w, p in zip(weights, points[-4:], strict=True)) for i in (0, 1))
+        part = 0.42 if len(head.ins) <= 3 else 0.24  # where many edges meet, there is room further away only
+        x, y = BezierSegment(points[-4:]).point_at_t(part)
         box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
         axes.text(x, y, edge.label, fontsize=7.5, color=ink, bbox=box, zorder=4, **CENTRED)
 
