@@ -527,7 +527,7 @@ def _paint_edge(axes: Axes, edge: Edge, points: Sequence[tuple[float, float]], l
     if edge.label and (id(tail), edge.label) not in labelled:
         labelled.add((id(tail), edge.label))
         part = 0.42 if len(head.ins) <= 3 else 0.24  # where many edges meet, there is room further away only
-        x, y = BezierSegment(points[-4:]).point_at_t(part)
+        x, y = BezierSegment(points[-4:])(part)
         box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
         axes.text(x, y, edge.label, fontsize=7.5, color=ink, bbox=box, zorder=4, **CENTRED)
 

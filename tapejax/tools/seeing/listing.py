@@ -118,13 +118,12 @@ class Names:
             plain = [item for item in named if leaf_of_quietly(item[2]) and not (item[0] and is_variable(item[2]))]
             for _, name, value in (*plain, *named):
                 self._add(name, value, 0)
-            for variable, arrays in recording.variables.values():
-                leaf = leaf_of_quietly(variable)
-                held = () if leaf is None else (leaf.array,)
-                if own := _own_name(variable):
-                    self._own |= {id(array): own for array in (*held, *arrays.values())}
-                if called := next(filter(None, map(self.name, held)), None) or own:
-                    for array in (*held, *arrays.values()):
+            for variable, read in recording.variables.values():
+                leaf, own = leaf_of_quietly(variable), _own_name(variable)
+                held = [*read.values(), *([] if leaf is None else [leaf.array])]
+                self._own |= {id(array): own for array in held if own}
+                if called := (leaf and self.name(leaf.array)) or own:
+                    for array in held:
                         self._names.setdefault(id(array), called)
         self._count = 0
         self._results: dict[int, str | None] = {}  # what entries made, and the name under which it was stored
