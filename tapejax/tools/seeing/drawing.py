@@ -221,15 +221,12 @@ def graph(names: Names, query: Query) -> list[Node]:
         assigned = {}
         shown = ancestors(entries, targets, assigned)[0] if targets else shown
     # the entries that gradient passes, and the inputs by which it does
-    if targets:
-        active = {position: active_ins for position, active_ins, *_ in query.relevant()[0]}
-    else:
-        active = {link.position: link.active_ins for link in query.active()}
+    passing: Iterable[Any] = query.relevant()[0] if targets else query.active()
+    active = {link.position: link.active_ins for link in passing}
     source_ids, target_ids = {id(x) for x in sources}, {id(x) for x in targets}
     passed = {id(entries[position].inputs[i]) for position, active_ins in active.items() for i in active_ins}
     nodes: list[Node] = []
     maker: dict[int, Node] = {}
-    joined: set[tuple[int, int, int]] = set()
 
     def maker_of(x: Array) -> Node:
         if id(x) not in maker:  # it came from outside
@@ -251,15 +248,13 @@ def graph(names: Names, query: Query) -> list[Node]:
     for group in _groups(recording, shown):
         node = _operation(recording, names, group, any(i in active for i in group))
         node.positions, node.arrays = group, [x for position in group for x in entries[position].outputs]
-        inside = {id(x) for x in node.arrays}
+        joined = {id(x) for x in node.arrays}  # what needs no edge, or no other one
         for position in group:
             for i, x in enumerate(entries[position].inputs):
-                if not isinstance(x, jax.Array) or id(x) in inside or is_number(x, names):
+                if not isinstance(x, jax.Array) or id(x) in joined or is_number(x, names):
                     continue
-                tail, carries = maker_of(x), i in active.get(position, ())
-                if (id(tail), id(node), id(x)) not in joined:
-                    joined.add((id(tail), id(node), id(x)))
-                    Edge(tail, node, shape_text(x), "carries" if carries else "plain")
+                joined.add(id(x))
+                Edge(maker_of(x), node, shape_text(x), "carries" if i in active.get(position, ()) else "plain")
         for x in node.arrays:
             maker[id(x)] = node
             node.target = node.target or id(x) in target_ids
@@ -283,11 +278,8 @@ def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
     """Single operations; where they are too many, runs of one line, and runs of these."""
     if len(shown) <= OPERATIONS:
         return [[i] for i in shown]
-    groups: list[list[int]] = []
-    lines: list[Hashable] = []
-    for line, run in itertools.groupby(shown, lambda i: recording.entries[i].line):
-        groups.append(list(run))
-        lines.append(line)
+    groups = [list(run) for _, run in itertools.groupby(shown, lambda i: recording.entries[i].line)]
+    lines: list[Hashable] = [recording.entries[group[0]].line for group in groups]
     if len(groups) < 4:  # all on a few lines: by number
         groups, lines = [[i] for i in shown], [recording.entries[i].op for i in shown]
     loops = [part for part in folded(lines) if isinstance(part, Loop)]
@@ -344,7 +336,7 @@ def arrange(nodes: Sequence[Node]) -> list[list[Node]]:
     for node in nodes:
         for edge in list(node.outs):
             _turn(edge, layers)
-    _order(layers)
+    layers = _order(layers)
     place(layers, is_across(layers))
     return layers
 
@@ -377,18 +369,17 @@ def _turn(edge: Edge, layers: list[list[Node]]) -> None:
         Edge(turn, after, "", edge.kind)
 
 
-def _order(layers: list[list[Node]]) -> None:
-    """Puts each node at the mean place of its neighbours, layer after layer, down and up; keeps the best order seen."""
-    best, fewest = [list(layer) for layer in layers], _crossings(layers)
+def _order(layers: list[list[Node]]) -> list[list[Node]]:
+    """Puts each node at the mean place of its neighbours, layer after layer, down and up; gives the best order seen."""
+    orders = [[list(layer) for layer in layers]]
     for sweep in range(12):
         down = sweep % 2 == 0
         for layer in layers if down else reversed(layers):
             place = {id(n): i for row in layers for i, n in enumerate(row)}
             near = {id(n): [place[id(m)] for m in _neighbours(n, down)] or [place[id(n)]] for n in layer}
             layer.sort(key=lambda n, near=near: sum(near[id(n)]) / len(near[id(n)]))  # type: ignore[misc]
-        if (crossings := _crossings(layers)) < fewest:
-            best, fewest = [list(layer) for layer in layers], crossings
-    layers[:] = best
+        orders.append([list(layer) for layer in layers])
+    return min(orders, key=_crossings)
 
 
 def _neighbours(node: Node, up: bool) -> list[Node]:

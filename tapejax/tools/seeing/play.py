@@ -286,7 +286,7 @@ class _Page:
     def split(self) -> list[Json] | None:
         """JAX's programs beside the tape; the rows of an equation have the node of the operation that it belongs to."""
         programs = listed(self.walk)
-        places = [self.node_at[position] for position in self.walk.positions()]
+        places = [self.node_at[position] for position in self.walk.positions]
         for program in programs or ():
             program["rows"] = [[text, whole, None if at is None else places[at]] for text, whole, at in program["rows"]]
         return programs
