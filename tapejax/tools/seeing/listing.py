@@ -267,19 +267,21 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
 
 class Bytecode(NamedTuple):
     """What the instructions of a code object say: the name under which the result of each is stored right away, or the names
-    of its parts, the names that loops bind, where loops begin and end; and where in the source each is."""
+    of its parts, the names that loops bind, where loops begin and end, the names that others got (``x = y``); and where in the
+    source each is."""
 
     stores: dict[int, str]
     parts: dict[int, list[str]]
     loops: set[str]
     rounds: list[tuple[int, int]]
+    same: dict[str | None, str]
     positions: list[tuple[int | None, int | None, int | None, int | None]]
 
 
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, {}, set(), [], list(code.co_positions()))
-    binding, before, parts = False, 0, list[str]()
+    facts = Bytecode({}, {}, set(), [], {}, list(code.co_positions()))
+    binding, before, parts, read = False, 0, list[str](), ""
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
@@ -292,6 +294,9 @@ def bytecode(code: CodeType) -> Bytecode:
             facts.loops.update(filter(None, names))
         if "BACKWARD" in opname:
             facts.rounds.append((step.argval, step.offset))
+        if opname == "STORE_FAST" and read:
+            facts.same[names[0]] = read
+        read = step.argval if opname == "LOAD_FAST" else ""
         if opname.startswith(_STORES) and not names[0].startswith("_"):
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
         before = before if opname == "COPY" else step.offset  # of ``a = b = f(x)`` or ``(a := f(x))``
@@ -316,12 +321,30 @@ def operands(code: CodeType, instruction: int) -> tuple[str | None, ...]:
     """The names of what a call or an operator takes, in their order, None where that is no name; () where none is."""
     parts: Sequence[ast.expr] = ()
     match expression_at(code, instruction) if instruction >= 0 else None:
-        case ast.Call(args=args, keywords=keywords) if all(keyword.arg for keyword in keywords):
+        case ast.Call(args=args) if not any(isinstance(arg, ast.Starred) for arg in args):
             parts = args
         case ast.BinOp(left=left, right=right):
             parts = [left, right]
-    names = tuple([getattr(part, "id", None) for part in parts])
+    same = bytecode(code).same if serves(code.co_filename) else {}
+    names = tuple([same.get(name, name) for name in (getattr(part, "id", None) for part in parts)])
     return names if any(names) else ()
+
+
+def parameters_of(code: CodeType) -> list[str]:
+    """Its parameters by position, without the object that a method is of."""
+    return [name for name in code.co_varnames[: code.co_argcount] if name not in ("self", "cls")]
+
+
+def handed_on(places: Sequence[Place]) -> tuple[str | None, ...]:
+    """`operands` of the innermost of functions that call each other; what is handed on has the name that the outermost has."""
+    (code, instruction), *outer = reversed(places)
+    names = operands(code, instruction)
+    for place in outer:
+        own = parameters_of(code)
+        handed = dict(zip(own, operands(*place), strict=False))
+        names = tuple([handed.get(name or "") if name in own else name for name in names])
+        code = place[0]
+    return names
 
 
 def leaf_of_quietly(value: object) -> Leaf | None:

@@ -322,7 +322,7 @@ class Module:
         used = names.roots([*ends, *(key for s in statements for key in s.keys())])
         for key, x in scope.constants.values():
             if key in used:
-                wish = parts.names.get(id(x)) or parts.unnamed.get(id(x))
+                wish = parts.names.get(id(x)) or parts.unnamed.get(id(x)) or writer.constants.get(id(x))
                 names.meanings[key] = layout.parsed(self.code.constant(x, wish))
         function = scopes.Function(
             list(roots.values()), [*unpacking, *statements], layout.parsed(packed(parts.target, iter(ends)))

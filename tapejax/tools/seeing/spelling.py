@@ -29,6 +29,7 @@ from ...jaxprs import contents, lifting
 from ...jaxprs.cache import Cache
 from ...jaxprs.canonical import UncacheableError
 from ...jaxprs.dependence import is_key
+from ...jaxprs.derivatives import restricted
 from ...jaxprs.fence import Literal, Tracer, is_public, trace_context
 from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, Value
 from ...tape.operation import Op
@@ -212,9 +213,7 @@ def _same_at(fn: Callable, other: Callable, inputs: Sequence[Value], active_ins:
     moving = [i for i in active_ins if jnp.issubdtype(inputs[i].dtype, jnp.inexact)]
 
     def pulled(f: Callable) -> list[np.ndarray]:
-        def of_moving(*xs: Array) -> Pytree:
-            return f(*(xs[moving.index(i)] if i in moving else x for i, x in enumerate(inputs)))
-
+        of_moving = restricted(f, inputs, moving)
         if not moving:
             return list(of_moving())
         outs, pull = jax.vjp(of_moving, *(inputs[i] for i in moving))
