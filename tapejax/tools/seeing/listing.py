@@ -118,13 +118,12 @@ class Names:
             plain = [item for item in named if leaf_of_quietly(item[2]) and not (item[0] and is_variable(item[2]))]
             for _, name, value in (*plain, *named):
                 self._add(name, value, 0)
-            for variable, arrays in recording.variables.values():
-                leaf = leaf_of_quietly(variable)
-                held = () if leaf is None else (leaf.array,)
-                if own := _own_name(variable):
-                    self._own |= {id(array): own for array in (*held, *arrays.values())}
-                if called := next(filter(None, map(self.name, held)), None) or own:
-                    for array in (*held, *arrays.values()):
+            for variable, read in recording.variables.values():
+                leaf, own = leaf_of_quietly(variable), _own_name(variable)
+                held = [*read.values(), *([] if leaf is None else [leaf.array])]
+                self._own |= {id(array): own for array in held if own}
+                if called := (leaf and self.name(leaf.array)) or own:
+                    for array in held:
                         self._names.setdefault(id(array), called)
         self._count = 0
         self._results: dict[int, str | None] = {}  # what entries made, and the name under which it was stored
@@ -515,9 +514,10 @@ class Table:
     """The rows of a recording, each made when it is read: the number of an entry, a sign where gradient can pass through it to
     what the tape watches, its value, its operation, the inputs, the place of the line that ran it, and its text."""
 
-    def __init__(self, recording: Recording, names: Names):
-        self.names, self._entries = names, recording.entries
-        self._active = active_positions(recording, names)
+    def __init__(self, tape: GradientTape, recording: Recording):
+        self.names, self._entries = Names(recording), recording.entries
+        self._active = active_positions(recording, self.names)
+        self.heading = heading(tape, recording, self.names)
 
     def parts(self) -> list[int | Loop | range]:
         """What is shown of it: rows by their position, and what is hidden between them."""
@@ -586,8 +586,7 @@ def text_table(tape: GradientTape, recording: Recording | None) -> str:
     """What ``print(tape)`` prints."""
     if recording is None:
         return heading(tape, None)
-    names = Names(recording)
-    table = Table(recording, names)
+    table = Table(tape, recording)
     rows: list[tuple[str, ...]] = [_TITLES]
     for part in table.parts():
         mark, text = ("", "") if isinstance(part, int) else in_words(part)
@@ -601,7 +600,7 @@ def text_table(tape: GradientTape, recording: Recording | None) -> str:
         ">~<~~",
     )
     legend = ["∂: carries gradient to what the tape watches"] if carries else []
-    return "\n".join([heading(tape, recording, names), *lines, *legend])
+    return "\n".join([table.heading, *lines, *legend])
 
 
 _TITLES = ("#", "", "value", "operation", "inputs", "line", "")
@@ -613,9 +612,8 @@ def html_table(tape: GradientTape, recording: Recording | None) -> str:
     """What a notebook shows for a tape: a table, folded where it is long."""
     if recording is None:
         return page(html.escape(heading(tape, None)))
-    names = Names(recording)
-    table = Table(recording, names)
-    body = f"<div>{bold(heading(tape, recording, names))}</div>"
+    table = Table(tape, recording)
+    body = f"<div>{bold(table.heading)}</div>"
     for i, (_, run) in enumerate(itertools.groupby(table.parts(), type)):
         parts = list(run)
         rows = [table[part] for part in parts if isinstance(part, int)]
