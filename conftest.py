@@ -243,6 +243,13 @@ SAMPLED = {
 }
 
 
+# Likewise of what the default suite runs as a whole, where it runs once more with one of the options of this suite; "*" are all.
+SAMPLED_WITH = {
+    "shadow": {"test_speculation": "it_gives_what_it_gives_without_a_plan random_programs_that_change_at_random"},
+    "cheap": {"test_kinks": "*", "test_poles": "*"},
+}
+
+
 # What a test cannot show under one of JAX's settings (`.ci/matrix`): {setting: {reason: the beginnings of tests' names}}.
 NOT_UNDER = {
     "jax_debug_nans": {
@@ -444,12 +451,16 @@ def pytest_collection_modifyitems(config, items):
     named = {Path(argument.partition("::")[0]).stem for argument in config.args}
     # a file that is named, without -m, runs whole
     wanted = named if config.option.markexpr == config.getini("addopts")[-1] else set()
+    sampled = dict(SAMPLED)
+    for option, tests in SAMPLED_WITH.items():
+        sampled |= tests if config.getoption(option) else {}
     for item in items:
         if item.path.stem in PROCESSES and item.path.stem not in wanted:
             item.add_marker(pytest.mark.processes)
         # the sum says the same in each process and on each day
         stem, test = item.path.stem, item.name.partition("[")[0].removeprefix("test_")
-        if stem not in wanted and test in SAMPLED.get(stem, "").split() and zlib.crc32(item.name.encode()) % 3:
+        of_many = {test, "*"} & {*sampled.get(stem, "").split()}
+        if stem not in wanted and of_many and zlib.crc32(item.name.encode()) % 3:
             item.add_marker(pytest.mark.rest)
     for setting, reasons in NOT_UNDER.items():
         if getattr(jax.config, setting) if setting.startswith("jax_") else config.getoption(setting):

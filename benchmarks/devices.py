@@ -1,8 +1,9 @@
 """``python -m benchmarks.devices``: a warm step of data-parallel training on eight CPU devices, beside `jax.jit` by hand.
 
 CPU time of all threads, the best of several rounds in which the steps take turns. Exit status 1 says that a compiled step
-takes more than `LIMIT` times what is written by hand, or that one of them was compiled again. Each step is waited for: on CPU
-devices collectives of steps in flight can wait for each other for ever, with and without a tape.
+takes more than `LIMIT` times what is written by hand, or that one of them was compiled again. ``--quick``: one round, and rough
+times. Each step is waited for: on CPU devices collectives of steps in flight can wait for each other for ever, with and without
+a tape.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def main() -> int:
     assert np.allclose(list(losses.values()), losses["jax.jit by hand"], rtol=1e-3), losses
     compiles.clear()
     cpu, clock = dict.fromkeys(runs, float("inf")), dict.fromkeys(runs, float("inf"))
-    for _ in range(7):
+    for _ in range(1 if "--quick" in sys.argv else 7):
         for name, run in runs.items():
             before = time.process_time(), time.perf_counter()
             run(10)

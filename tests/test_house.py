@@ -18,7 +18,7 @@ LIMITS = {
     "tape": (1_850, 250),
     "execution": (2_500, 640),
     "tf": (14_900, 750),
-    "tools": (7_800, 500),
+    "tools": (7_900, 510),
 }
 GRACE = 1.05
 _LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

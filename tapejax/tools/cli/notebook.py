@@ -84,26 +84,12 @@ def in_ipython(
         ImportError: IPython is not installed.
     """
     try:
-        from IPython.core.compilerop import CachingCompiler
-        from IPython.core.displayhook import DisplayHook
         from IPython.core.interactiveshell import InteractiveShell
         from traitlets.config import Config
     except ImportError as error:
         raise extra_missing("a notebook", "IPython", "notebooks") from error
 
-    running = ("", "")  # the cell's name and source
-
-    class Compiler(CachingCompiler):
-        def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
-            called, source = running
-            return called if raw_code == source else super().get_code_name(raw_code, transformed_code, number)
-
-    class Hook(DisplayHook):
-        def write_output_prompt(self) -> None:
-            """Values stand alone."""
-
     class Shell(InteractiveShell):
-        compiler_class, displayhook_class = Compiler, Hook
         db: Any = {}  # what magics keep, elsewhere in the user's home
 
         def _nothing(self, *args: Any, **kwargs: Any) -> None:
@@ -119,8 +105,12 @@ def in_ipython(
                 print(self.getoutput(cmd, split=False), end="")  # IPython's own forks, which JAX warns of
 
     def run_cell(shell: Shell, number: int, source: str) -> None:
-        nonlocal running
-        running = f"{name}, cell {number}", source
+        usual = type(shell.compile).get_code_name
+
+        def called(raw_code: str, *others: Any) -> str:
+            return f"{name}, cell {number}" if raw_code == source else usual(shell.compile, raw_code, *others)
+
+        shell.compile.get_code_name = called
         shell.run_cell(source, store_history=True).raise_error()
 
     @contextlib.contextmanager
@@ -132,6 +122,7 @@ def in_ipython(
                 warnings.filterwarnings("ignore", message)
             config = Config({"HistoryManager": {"enabled": False, "hist_file": ":memory:"}})
             interactive = Shell(user_module=main, cache_size=0, config=config)
+            interactive.displayhook.write_output_prompt = lambda: None  # values stand alone
             magics = interactive.magics_manager.magics
             for kind in ("line", "cell"):
                 magics[kind] |= dict.fromkeys(_LEFT_OUT, lambda *_: None)

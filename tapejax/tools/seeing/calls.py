@@ -26,7 +26,8 @@ class Running(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One operation. `calls`: the functions that run, from that of the block inwards."""
+    """One operation. `calls`: the functions that run, from that of the block inwards; `inside`: where a library's functions are,
+    called by the last of them, that are not printed."""
 
     op: Op
     inputs: Sequence[Value]
@@ -34,6 +35,19 @@ class Line(NamedTuple):
     active_ins: Positions
     active_outs: Positions
     calls: tuple[Running, ...] = ()
+    inside: Sequence[Place] = ()
+
+
+def inside_of(entry: Entry) -> Sequence[Place]:
+    """`Line.inside` of an entry."""
+    printed = [i for i, (code, _) in enumerate(entry.calls) if i == 0 or is_function(code)]
+    return entry.calls[printed[-1] + 1 :] if printed else ()
+
+
+def stored_inside(line: Line, later: Line | None) -> str | None:
+    """What a library's function calls the result of an operation; `later` is the next one."""
+    inside = [place for place in line.inside if later is None or place not in later.inside]
+    return next(filter(None, (bytecode(code).stores.get(instruction) for code, instruction in inside)), None)
 
 
 def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:

@@ -221,15 +221,12 @@ def graph(names: Names, query: Query) -> list[Node]:
         assigned = {}
         shown = ancestors(entries, targets, assigned)[0] if targets else shown
     # the entries that gradient passes, and the inputs by which it does
-    if targets:
-        active = {position: active_ins for position, active_ins, *_ in query.relevant()[0]}
-    else:
-        active = {link.position: link.active_ins for link in query.active()}
+    passing: Iterable[Any] = query.relevant()[0] if targets else query.active()
+    active = {link.position: link.active_ins for link in passing}
     source_ids, target_ids = {id(x) for x in sources}, {id(x) for x in targets}
     passed = {id(entries[position].inputs[i]) for position, active_ins in active.items() for i in active_ins}
     nodes: list[Node] = []
     maker: dict[int, Node] = {}
-    joined: set[tuple[int, int, int]] = set()
 
     def maker_of(x: Array) -> Node:
         if id(x) not in maker:  # it came from outside
@@ -251,15 +248,13 @@ def graph(names: Names, query: Query) -> list[Node]:
     for group in _groups(recording, shown):
         node = _operation(recording, names, group, any(i in active for i in group))
         node.positions, node.arrays = group, [x for position in group for x in entries[position].outputs]
-        inside = {id(x) for x in node.arrays}
+        joined = {id(x) for x in node.arrays}  # what needs no edge, or no other one
         for position in group:
             for i, x in enumerate(entries[position].inputs):
-                if not isinstance(x, jax.Array) or id(x) in inside or is_number(x, names):
+                if not isinstance(x, jax.Array) or id(x) in joined or is_number(x, names):
                     continue
-                tail, carries = maker_of(x), i in active.get(position, ())
-                if (id(tail), id(node), id(x)) not in joined:
-                    joined.add((id(tail), id(node), id(x)))
-                    Edge(tail, node, shape_text(x), "carries" if carries else "plain")
+                joined.add(id(x))
+                Edge(maker_of(x), node, shape_text(x), "carries" if i in active.get(position, ()) else "plain")
         for x in node.arrays:
             maker[id(x)] = node
             node.target = node.target or id(x) in target_ids
@@ -283,11 +278,8 @@ def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
     """Single operations; where they are too many, runs of one line, and runs of these."""
     if len(shown) <= OPERATIONS:
         return [[i] for i in shown]
-    groups: list[list[int]] = []
-    lines: list[Hashable] = []
-    for line, run in itertools.groupby(shown, lambda i: recording.entries[i].line):
-        groups.append(list(run))
-        lines.append(line)
+    groups = [list(run) for _, run in itertools.groupby(shown, lambda i: recording.entries[i].line)]
+    lines: list[Hashable] = [recording.entries[group[0]].line for group in groups]
     if len(groups) < 4:  # all on a few lines: by number
         groups, lines = [[i] for i in shown], [recording.entries[i].op for i in shown]
     loops = [part for part in folded(lines) if isinstance(part, Loop)]
@@ -344,7 +336,7 @@ def arrange(nodes: Sequence[Node]) -> list[list[Node]]:
     for node in nodes:
         for edge in list(node.outs):
             _turn(edge, layers)
-    _order(layers)
+    layers = _order(layers)
     place(layers, is_across(layers))
     return layers
 
@@ -377,18 +369,17 @@ def _turn(edge: Edge, layers: list[list[Node]]) -> None:
         Edge(turn, after, "", edge.kind)
 
 
-def _order(layers: list[list[Node]]) -> None:
-    """Puts each node at the mean place of its neighbours, layer after layer, down and up; keeps the best order seen."""
-    best, fewest = [list(layer) for layer in layers], _crossings(layers)
+def _order(layers: list[list[Node]]) -> list[list[Node]]:
+    """Puts each node at the mean place of its neighbours, layer after layer, down and up; gives the best order seen."""
+    orders = [[list(layer) for layer in layers]]
     for sweep in range(12):
         down = sweep % 2 == 0
         for layer in layers if down else reversed(layers):
             place = {id(n): i for row in layers for i, n in enumerate(row)}
             near = {id(n): [place[id(m)] for m in _neighbours(n, down)] or [place[id(n)]] for n in layer}
             layer.sort(key=lambda n, near=near: sum(near[id(n)]) / len(near[id(n)]))  # type: ignore[misc]
-        if (crossings := _crossings(layers)) < fewest:
-            best, fewest = [list(layer) for layer in layers], crossings
-    layers[:] = best
+        orders.append([list(layer) for layer in layers])
+    return min(orders, key=_crossings)
 
 
 def _neighbours(node: Node, up: bool) -> list[Node]:
@@ -483,16 +474,20 @@ class Layout:
 def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
     layout = Layout(layers, is_across(layers))
     nodes = [node for layer in layers for node in layer]
     margin, legend = 0.35, 0.45
-    items = _legend(nodes)
     narrow, height = layout.width + 2 * margin, layout.height + 2 * margin + legend
-    width = max(narrow, sum(_legend_width(text) for text, *_ in items) + 2 * margin, 5.2)
     engine: Any = "none"  # whatever the user's rcParams say
-    figure = Figure(figsize=(width, height), dpi=100, layout=engine)
+    figure = Figure(figsize=(narrow, height), dpi=100, layout=engine)
     FigureCanvasAgg(figure)
+    kinds = [Patch(label=text, facecolor=fill, edgecolor=edge) for text, fill, edge in _kinds(nodes)]
+    style: dict[str, Any] = {"frameon": False, "fontsize": 7.5, "labelcolor": GREY, "borderpad": 0, "borderaxespad": 2}
+    explained = figure.legend(handles=kinds, loc="lower left", ncols=max(len(kinds), 1), **style)
+    width = max(narrow, explained.get_window_extent().width / figure.dpi + 2 * margin, 5.2)
+    figure.set_figwidth(width)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set(xlim=(0, width), ylim=(height, 0))
@@ -503,11 +498,11 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
     for node in nodes:
         if node.kind != "turn":
             _paint_node(axes, node, *layout.spot(node))
-    _paint_legend(axes, margin, height - 0.22, items)
     return figure
 
 
 def _paint_edge(axes: Axes, edge: Edge, points: Sequence[tuple[float, float]], labelled: set) -> None:
+    from matplotlib.bezier import BezierSegment
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
@@ -522,9 +517,8 @@ def _paint_edge(axes: Axes, edge: Edge, points: Sequence[tuple[float, float]], l
     axes.add_patch(arrow)
     if edge.label and (id(tail), edge.label) not in labelled:
         labelled.add((id(tail), edge.label))
-        t = 0.42 if len(head.ins) <= 3 else 0.24  # where many edges meet, there is room further away only
-        weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3]
-        x, y = (sum(w * p[i] for w, p in zip(weights, points[-4:], strict=True)) for i in (0, 1))
+        part = 0.42 if len(head.ins) <= 3 else 0.24  # where many edges meet, there is room further away only
+        x, y = BezierSegment(points[-4:])(part)
         box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
         axes.text(x, y, edge.label, fontsize=7.5, color=ink, bbox=box, zorder=4, **CENTRED)
 
@@ -547,11 +541,8 @@ def _paint_node(axes: Axes, node: Node, x: float, y: float) -> None:
         axes.text(x, y + 0.11, node.note, fontsize=7.5, zorder=6, color=GREY, **CENTRED)
 
 
-Item: TypeAlias = tuple[str, str, str]  # of the legend: what it says, its colour, its edge
-
-
-def _legend(nodes: Sequence[Node]) -> list[Item]:
-    """What a legend explains: the kinds of nodes that there are."""
+def _kinds(nodes: Sequence[Node]) -> list[tuple[str, str, str]]:
+    """The kinds of nodes that there are, each with its colour and the colour of its edge."""
     lost, reached = ([n for n in nodes if n.kind == "source" and n.carries is carries] for carries in (False, True))
     plain = [node for node in nodes if node.kind == "operation" and not node.target and not node.source]
     items = [
@@ -563,16 +554,3 @@ def _legend(nodes: Sequence[Node]) -> list[Item]:
         (("target", GREEN, BLUE), any(node.target for node in nodes)),
     ]
     return [item for item, shown in items if shown]
-
-
-def _legend_width(text: str) -> float:
-    return 0.45 + 0.065 * len(text)
-
-
-def _paint_legend(axes: Axes, x: float, y: float, items: Sequence[Item]) -> None:
-    from matplotlib.patches import Rectangle
-
-    for text, fill, edge in items:
-        axes.add_patch(Rectangle((x, y - 0.06), 0.18, 0.12, facecolor=fill, edgecolor=edge, linewidth=1))
-        axes.text(x + 0.25, y, text, fontsize=7.5, va="center", color=GREY)
-        x += _legend_width(text)

@@ -13,7 +13,6 @@ from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal
 from ...jaxprs.types import JaxProgram, Value
 from ...places import Line, line_of, serves
-from ...tape import active
 from ...tape.derivative import DerivativeOp
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
@@ -23,6 +22,7 @@ from ...tf.values import staging
 from ...tf.values.structures import is_variable
 from ...tf.values.tensor import Variable
 from ...tf.values.types import Array
+from .inside import traced
 from .listing import Names, active_positions, ancestors, dependents, name_of
 from .reasons import At, Reason, as_code, at, reason
 
@@ -196,7 +196,7 @@ class Graph:
         return starts
 
     def _break(self, entry: Entry, came: Value, made: Value) -> Reason:
-        called, line, closed = name_of(entry), entry.line, _traced(entry)
+        called, line, closed = name_of(entry), entry.line, traced(entry.op, entry.inputs)
         value, out = self.called(came), self.names.of(made)
         inputs = {i for i, x in enumerate(entry.inputs) if x is came}
         output = next(j for j, x in enumerate(entry.outputs) if x is made)
@@ -304,15 +304,6 @@ def given_at(mark: Mark) -> list[Array | None]:
 
 
 # ---- inside an operation --------------------------------------------------------------------------------------------
-
-
-def _traced(entry: Entry) -> JaxProgram | None:
-    """What an operation does, as JAX's program; None where it reads values."""
-    try:
-        with active.outside():
-            return jax.make_jaxpr(entry.op.fn)(*entry.inputs)
-    except Exception:
-        return None
 
 
 def _ends_in(closed: JaxProgram, inputs: set[int], output: int, users: bool = False) -> tuple[str, bool] | None:

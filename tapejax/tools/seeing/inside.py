@@ -32,15 +32,19 @@ def opened(op: Op, inputs: Values) -> tuple[GradientTape, list[Any], Rounds] | N
     """
     if op.bound is not None and not hasattr(op.bound[0], "bind"):  # a function of a library, and no primitive of JAX's
         return None
-    try:
-        program = jax.make_jaxpr(op.fn)(*inputs)
-    except Exception:  # some operations run Python, which needs values
-        return None
-    while (inner := only_call(program)) is not None:
-        program = inner
-    if not 1 < _size(program) <= OPERATIONS:
+    program = traced(op, inputs)
+    if program is None or not 1 < _size(program) <= OPERATIONS:
         return None
     return active.alone((), _recorded, program, inputs)  # no outer tape records it once more
+
+
+def traced(op: Op, inputs: Values) -> JaxProgram | None:
+    """What an operation does, as JAX's program; None where it runs Python, which needs values."""
+    try:
+        with active.outside():
+            return jax.make_jaxpr(op.fn)(*inputs)
+    except Exception:
+        return None
 
 
 def _recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[Any], Rounds]:
@@ -51,26 +55,17 @@ def _recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[A
     return tape, outputs, rounds
 
 
-def only_call(program: JaxProgram) -> JaxProgram | None:
-    """The program of the jitted function that is all there is, of the same inputs and outputs."""
-    opened = contents.open_jaxpr(program)
-    if len(opened.eqns) != 1 or opened.eqns[0].primitive.name not in contents.JIT or contents.consts_of(program):
-        return None
-    (eqn,) = opened.eqns
-    same = eqn.invars == opened.invars and eqn.outvars == opened.outvars
-    return eqn.params["jaxpr"] if same else None
-
-
 def _size(program: JaxProgram) -> int:
     """How many operations a program runs."""
     eqns = contents.open_jaxpr(program).eqns
     if len(eqns) == 1 and (eqn := eqns[0]).primitive.name in _STRUCTURED:
-        return max(map(_size, contents.jaxprs_in(eqn.params))) * eqn.params.get("length", 1) + 1
+        several = eqn.primitive.name not in contents.JIT
+        return max(map(_size, contents.jaxprs_in(eqn.params))) * eqn.params.get("length", 1) + several
     return sum(eqn.primitive.name not in CASTS for eqn in eqns)
 
 
 def _run(program: JaxProgram, inputs: Values, recording: Recording, rounds: Rounds) -> list[Any]:
-    """Runs a program, equation by equation; of one that is a loop or a choice, what is inside."""
+    """Runs a program, equation by equation; of one that is a loop, a choice or a jitted function, what is inside."""
     alone = len(contents.open_jaxpr(program).eqns) == 1
 
     def run(eqn: Equation, values: Values) -> Sequence[Any]:
@@ -121,7 +116,12 @@ def _cond(eqn: Equation, inputs: Values, recording: Recording, rounds: Rounds) -
     return _run(branches[max(0, min(int(index), len(branches) - 1))], operands, recording, rounds)
 
 
-_STRUCTURED: dict[str, Callable[[Equation, Values, Recording, Rounds], Sequence[Any]]] = {"scan": _scan, "cond": _cond}
+def _jit(eqn: Equation, inputs: Values, recording: Recording, rounds: Rounds) -> list[Any]:
+    return _run(eqn.params["jaxpr"], inputs, recording, rounds)
+
+
+_STRUCTURED: dict[str, Callable[[Equation, Values, Recording, Rounds], Sequence[Any]]]
+_STRUCTURED = {"scan": _scan, "cond": _cond, **dict.fromkeys(contents.JIT, _jit)}
 
 
 def _where(eqn: Equation) -> Where:

@@ -118,13 +118,12 @@ class Names:
             plain = [item for item in named if leaf_of_quietly(item[2]) and not (item[0] and is_variable(item[2]))]
             for _, name, value in (*plain, *named):
                 self._add(name, value, 0)
-            for variable, arrays in recording.variables.values():
-                leaf = leaf_of_quietly(variable)
-                held = () if leaf is None else (leaf.array,)
-                if own := _own_name(variable):
-                    self._own |= {id(array): own for array in (*held, *arrays.values())}
-                if called := next(filter(None, map(self.name, held)), None) or own:
-                    for array in (*held, *arrays.values()):
+            for variable, read in recording.variables.values():
+                leaf, own = leaf_of_quietly(variable), _own_name(variable)
+                held = [*read.values(), *([] if leaf is None else [leaf.array])]
+                self._own |= {id(array): own for array in held if own}
+                if called := (leaf and self.name(leaf.array)) or own:
+                    for array in held:
                         self._names.setdefault(id(array), called)
         self._count = 0
         self._results: dict[int, str | None] = {}  # what entries made, and the name under which it was stored
@@ -268,19 +267,21 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
 
 class Bytecode(NamedTuple):
     """What the instructions of a code object say: the name under which the result of each is stored right away, or the names
-    of its parts, the names that loops bind, where loops begin and end; and where in the source each is."""
+    of its parts, the names that loops bind, where loops begin and end, the names that others got (``x = y``); and where in the
+    source each is."""
 
     stores: dict[int, str]
     parts: dict[int, list[str]]
     loops: set[str]
     rounds: list[tuple[int, int]]
+    same: dict[str | None, str]
     positions: list[tuple[int | None, int | None, int | None, int | None]]
 
 
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, {}, set(), [], list(code.co_positions()))
-    binding, before, parts = False, 0, list[str]()
+    facts = Bytecode({}, {}, set(), [], {}, list(code.co_positions()))
+    binding, before, parts, read = False, 0, list[str](), ""
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
@@ -293,6 +294,9 @@ def bytecode(code: CodeType) -> Bytecode:
             facts.loops.update(filter(None, names))
         if "BACKWARD" in opname:
             facts.rounds.append((step.argval, step.offset))
+        if opname == "STORE_FAST" and read:
+            facts.same[names[0]] = read
+        read = step.argval if opname == "LOAD_FAST" else ""
         if opname.startswith(_STORES) and not names[0].startswith("_"):
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
         before = before if opname == "COPY" else step.offset  # of ``a = b = f(x)`` or ``(a := f(x))``
@@ -317,12 +321,30 @@ def operands(code: CodeType, instruction: int) -> tuple[str | None, ...]:
     """The names of what a call or an operator takes, in their order, None where that is no name; () where none is."""
     parts: Sequence[ast.expr] = ()
     match expression_at(code, instruction) if instruction >= 0 else None:
-        case ast.Call(args=args, keywords=keywords) if all(keyword.arg for keyword in keywords):
+        case ast.Call(args=args) if not any(isinstance(arg, ast.Starred) for arg in args):
             parts = args
         case ast.BinOp(left=left, right=right):
             parts = [left, right]
-    names = tuple([getattr(part, "id", None) for part in parts])
+    same = bytecode(code).same if serves(code.co_filename) else {}
+    names = tuple([same.get(name, name) for name in (getattr(part, "id", None) for part in parts)])
     return names if any(names) else ()
+
+
+def parameters_of(code: CodeType) -> list[str]:
+    """Its parameters by position, without the object that a method is of."""
+    return [name for name in code.co_varnames[: code.co_argcount] if name not in ("self", "cls")]
+
+
+def handed_on(places: Sequence[Place]) -> tuple[str | None, ...]:
+    """`operands` of the innermost of functions that call each other; what is handed on has the name that the outermost has."""
+    (code, instruction), *outer = reversed(places)
+    names = operands(code, instruction)
+    for place in outer:
+        own = parameters_of(code)
+        handed = dict(zip(own, operands(*place), strict=False))
+        names = tuple([handed.get(name or "") if name in own else name for name in names])
+        code = place[0]
+    return names
 
 
 def leaf_of_quietly(value: object) -> Leaf | None:
@@ -492,9 +514,10 @@ class Table:
     """The rows of a recording, each made when it is read: the number of an entry, a sign where gradient can pass through it to
     what the tape watches, its value, its operation, the inputs, the place of the line that ran it, and its text."""
 
-    def __init__(self, recording: Recording, names: Names):
-        self.names, self._entries = names, recording.entries
-        self._active = active_positions(recording, names)
+    def __init__(self, tape: GradientTape, recording: Recording):
+        self.names, self._entries = Names(recording), recording.entries
+        self._active = active_positions(recording, self.names)
+        self.heading = heading(tape, recording, self.names)
 
     def parts(self) -> list[int | Loop | range]:
         """What is shown of it: rows by their position, and what is hidden between them."""
@@ -563,8 +586,7 @@ def text_table(tape: GradientTape, recording: Recording | None) -> str:
     """What ``print(tape)`` prints."""
     if recording is None:
         return heading(tape, None)
-    names = Names(recording)
-    table = Table(recording, names)
+    table = Table(tape, recording)
     rows: list[tuple[str, ...]] = [_TITLES]
     for part in table.parts():
         mark, text = ("", "") if isinstance(part, int) else in_words(part)
@@ -578,7 +600,7 @@ def text_table(tape: GradientTape, recording: Recording | None) -> str:
         ">~<~~",
     )
     legend = ["∂: carries gradient to what the tape watches"] if carries else []
-    return "\n".join([heading(tape, recording, names), *lines, *legend])
+    return "\n".join([table.heading, *lines, *legend])
 
 
 _TITLES = ("#", "", "value", "operation", "inputs", "line", "")
@@ -590,9 +612,8 @@ def html_table(tape: GradientTape, recording: Recording | None) -> str:
     """What a notebook shows for a tape: a table, folded where it is long."""
     if recording is None:
         return page(html.escape(heading(tape, None)))
-    names = Names(recording)
-    table = Table(recording, names)
-    body = f"<div>{bold(heading(tape, recording, names))}</div>"
+    table = Table(tape, recording)
+    body = f"<div>{bold(table.heading)}</div>"
     for i, (_, run) in enumerate(itertools.groupby(table.parts(), type)):
         parts = list(run)
         rows = [table[part] for part in parts if isinstance(part, int)]

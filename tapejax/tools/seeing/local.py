@@ -24,6 +24,7 @@ from ...tape.slicing import Step
 from ...tf.values.shown import CELLS, number_text, unreadable
 from ...tf.values.types import Array
 from .listing import Names, name_of, options
+from .steps import wide
 from .tables import cut, tables
 
 # By the name of an operation the rules for its inputs: factors, and what passes on cotangents and tangents of matrices.
@@ -87,11 +88,11 @@ def _of_table(at: Pass, x: Array, z: Array) -> Local | None:
     values = _environment(at, z)
     if at.i < len(rules := ELEMENTWISE.get(name, ())):
         factor = at.run(operation.pushforward, jnp.ones_like(x))
-        product, rule = _summed_to(_numbers(cotangent) * _numbers(factor), x.shape), _rule(rules, at)
+        product, rule = _summed_to(wide(cotangent) * wide(factor), x.shape), _rule(rules, at)
         if product is not None and _agree(product, at.part, x) and _agree(_evaluated(rule, values), factor, x):
             return Local(_written(rule, at), factor)
     if at.i < len(back := BACK.get(name, ())):
-        backward_values = values | {"dz": _numbers(cotangent)}
+        backward_values = values | {"dz": wide(cotangent)}
         if _agree(_evaluated(back[at.i], backward_values), at.part, x):
             sides = (_evaluated(side, backward_values) for side in back[at.i].split("@"))
             shapes = " · ".join("×".join(map(str, np.shape(side))) for side in sides)
@@ -118,8 +119,8 @@ def _of_jacobian(at: Pass, x: Array, z: Array) -> Local | None:
 
 
 def _environment(at: Pass, z: Array) -> dict[str, Any]:
-    values = {name: _numbers(x) for name, x in zip("xyw", at.entry.inputs, strict=False) if not is_key(x)}
-    return values | {"z": _numbers(z), "n": _exponent(at)}
+    values = {name: wide(x) for name, x in zip("xyw", at.entry.inputs, strict=False) if not is_key(x)}
+    return values | {"z": wide(z), "n": _exponent(at)}
 
 
 def _rule(rules: Sequence[str], at: Pass) -> str:
@@ -130,10 +131,6 @@ def _rule(rules: Sequence[str], at: Pass) -> str:
 def _exponent(at: Pass) -> float | None:
     texts = options(at.entry)
     return float(texts[0]) if texts and re.fullmatch(r"-?[\d.]+", texts[0]) else None
-
-
-def _numbers(x: Value) -> np.ndarray:
-    return np.asarray(x).astype(np.float64)
 
 
 def _evaluated(rule: str, values: Mapping[str, Any]) -> Any:
@@ -158,7 +155,7 @@ def _agree(numbers: Any, right: Array, like: Array) -> bool:
         return False
     if numbers.dtype == object:  # None
         return False
-    close, right = float(jnp.finfo(like.dtype).eps) ** 0.5, _numbers(right)
+    close, right = float(jnp.finfo(like.dtype).eps) ** 0.5, wide(right)
     finite = np.abs(right[np.isfinite(right)])
     return bool(np.allclose(numbers, right, rtol=close, atol=close * float(finite.max(initial=0.0)), equal_nan=True))
 

@@ -45,7 +45,7 @@ class GradientNumbers:
             self._none = [x is None for x in arrays]
             self.gradients = [None if x is None or unreadable(x) else np.asarray(x) for x in arrays]
         except Exception as error:  # what a rule of the user's raises, too
-            pairs = zip(walk.positions(), walk.program.steps, strict=True)
+            pairs = zip(walk.positions, walk.program.steps, strict=True)
             left = [at for at, step in pairs if at not in passed and any(step.outs[j] in ct for j in step.active_outs)]
             if left and not any(map(is_deleted, walk.values)):
                 self._failed = left[-1], error

@@ -20,12 +20,12 @@ import numpy as np
 
 from ...jaxprs import canonical, contents
 from ...jaxprs.dependence import is_key, type_has_tangent
+from ...jaxprs.derivatives import restricted
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, Tracer, eval_jaxpr, jaxpr_as_fun
-from ...jaxprs.types import Atom, Equation, JaxProgram, Positions, Value
+from ...jaxprs.types import Atom, Equation, JaxProgram, Value
 from ...places import is_jaxs
 from ...tape.operation import Op
-from ...tf.ops import table
 from ...tf.values.types import Array
 from . import layout, scopes
 from .listing import identifier, unused
@@ -136,29 +136,32 @@ class Code:
         general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
         key = op, types, general, tuple(active_ins)
         if key not in self._operations:
-            closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
+            closed = jax.make_jaxpr(op.fn)(*inputs)
             spelled = None
             if _refused(closed, inputs, active_ins):
                 spelled = self._opaque(closed, op.name, general)
-            elif not getattr(closed, "consts", ()):
+            elif not contents.consts_of(closed):
                 spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
             self._operations[key] = closed, spelled
         closed, spelled = self._operations[key]
         if spelled is not None:
             return re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled)
-        jaxpr = contents.open_jaxpr(closed)
-        consts = [self.constant(c) for c in getattr(closed, "consts", ())]
-        if not consts and (text := nearly(op, inputs, args, active_ins)) is not None:
+        if not contents.consts_of(closed) and (text := nearly(op, inputs, args, active_ins)) is not None:
             return text
-        if len(jaxpr.eqns) == 1 and not consts:
-            eqn = jaxpr.eqns[0]
-            if list(eqn.outvars) == list(jaxpr.outvars) and len(set(eqn.outvars)) == len(eqn.outvars):
-                names = dict(zip(jaxpr.invars, args, strict=True))
-                return self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
+        if (text := self.single(closed, args)) is not None:
+            return text
         try:
             return self._inlined(closed, args) or f"{self.helper(closed, op.name)}({_arrays(args)})"
         except Unspellable:
             return self._opaque(closed, op.name, args)
+
+    def single(self, closed: JaxProgram, args: Sequence[str]) -> str | None:
+        """The code of a program that is one equation; None for others."""
+        jaxpr = contents.open_jaxpr(closed)
+        if contents.consts_of(closed) or [eqn.outvars for eqn in jaxpr.eqns] != [jaxpr.outvars]:
+            return None
+        names = dict(zip(jaxpr.invars, args, strict=True))
+        return self.equation(jaxpr.eqns[0], [self._atom(v, names) for v in jaxpr.eqns[0].invars])
 
     def _custom(self, op: Any, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str:
         """A call of a function with a gradient of the user's: of its arguments, without the results that the tape has of it."""
@@ -168,14 +171,19 @@ class Code:
         read = {v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
         # a variable that is an argument is also among what the function used, and is not read as that
         used = [i for i, v in enumerate(jaxpr.invars) if i >= op.results and v in read]
-        rule = last is not None and last.primitive.name == "custom_vjp_call" and last.outvars == jaxpr.outvars
-        if not rule or last.invars[op.results :][: len(used)] != [jaxpr.invars[i] for i in used]:
-            plain = Op(op.name, functools.partial(op.fn, *[None] * op.results))
-            return self.operation(plain, inputs[op.results :], args[op.results :], active_ins)
+        ruled = last is not None and last.primitive.name == "custom_vjp_call" and last.outvars == jaxpr.outvars
+        if not ruled or last.invars[op.results :][: len(used)] != [jaxpr.invars[i] for i in used]:
+            without = Op(op.name, functools.partial(op.fn, *[None] * op.results))
+            return self.operation(without, inputs[op.results :], args[op.results :], active_ins)
+        before = jaxpr.replace(eqns=jaxpr.eqns[:-1], outvars=last.invars)
+        ins = restricted(functools.partial(eval_jaxpr, before, contents.consts_of(closed)), inputs, used)
+        avals = [jaxpr.invars[i].aval for i in used]
+        moving = [op.results + i for i, aval in enumerate(avals) if type_has_tangent(aval)]
+        plain: JaxProgram = jax.make_jaxpr(lambda *xs: ins(*xs)[: op.results])(*avals)
         names = list(inspect.signature(op.fn).parameters)
         wishes = names if len(names) == len(used) else []
-        program, rule, write = _custom_of(self, closed, last, op.results, tuple(used), wishes)
-        return f"{self.with_rule(program, rule, write, op.name, wishes)}({_arrays([args[i] for i in used])})"
+        rule = _by_vjp(self, last, avals, moving, ins, op.results, wishes)
+        return f"{self.with_rule(plain, *rule, op.name, wishes)}({_arrays([args[i] for i in used])})"
 
     def _opaque(self, closed: JaxProgram, wish: str, args: Sequence[str]) -> str:
         """A call of a program that is a parameter of the code: its result, or the list of them."""
@@ -327,25 +335,12 @@ class Code:
         return name
 
 
-def _without_second_order(fn: Callable) -> Callable:
-    """A function of `tapejax.tf.ops` without what makes it connected at second order (`ops.table.straight`): its value and its
-    gradient are the same, and it is the function that a reader would write."""
-    custom: Any = getattr(fn, "func", fn)
-    if getattr(getattr(custom, "jvp", None), "__module__", None) != table.__name__:
-        return fn
-    return functools.partial(custom.fun.__wrapped__, **getattr(fn, "keywords", {}))
-
-
 def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[int]) -> bool:
     """Whether gradient would go to what a function with a rule closes over: its derivative is an error, in the code too."""
     rules = (eqn for eqn in equations_in(closed) if eqn.primitive.name == "custom_vjp_call")
     if not any(map(called_by, rules)):
         return False
-
-    def of_active(*xs: Value) -> Any:
-        given = dict(zip(active_ins, xs, strict=True))
-        return jaxpr_as_fun(closed)(*[given.get(i, x) for i, x in enumerate(inputs)])
-
+    of_active = restricted(jaxpr_as_fun(closed), inputs, active_ins)
     try:
         jax.eval_shape(lambda *xs: jax.vjp(of_active, *xs)[0], *[inputs[i] for i in active_ins])
     except LookupError:
@@ -396,10 +391,9 @@ def _bound(function: str, consts: Sequence[str]) -> str:
 
 def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     name = eqn.params["name"]
-    inner = contents.open_jaxpr(eqn.params["jaxpr"])
     called = spelling_of_equation(name, eqn, args)
-    if called is None and name == "bind" and inner.invars == inner.eqns[0].invars:
-        called = code.equation(inner.eqns[0], args)  # a primitive
+    if called is None and name == "bind":  # of a primitive
+        called = code.single(eqn.params["jaxpr"], args)
     return called or f"{code.helper(eqn.params['jaxpr'], name)}({_arrays(args)})"
 
 
@@ -454,7 +448,8 @@ def _with_rule(trace: Callable[[Code, Equation], Rule]) -> Callable[[Code, Equat
     def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
         call, wish = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
         if called_by(eqn) is not None:
-            return f"{code.helper(call, wish)}({_arrays(args)})" if call.eqns else args[0]
+            plain = code.single(call, args) if call.eqns else args[0]
+            return plain or f"{code.helper(call, wish)}({_arrays(args)})"
         if (text := spelling_of_equation(wish, eqn, args)) is not None:
             return text
         if _is_jaxs_own(wish, eqn):
@@ -483,10 +478,13 @@ def _custom_jvp(code: Code, eqn: Equation) -> Rule:
     avals, count, moving = call.in_avals, len(call.in_avals), _moving(eqn)
 
     def pushed(*xs: Array) -> list[Array]:
-        outs, tangents = jax.jvp(_of_inputs(eqn, xs[:count], moving), tuple([xs[i] for i in moving]), xs[count:])
+        outs, tangents = jax.jvp(restricted(_runs(eqn), xs[:count], moving), tuple([xs[i] for i in moving]), xs[count:])
         return [*outs, *(t for t, aval in zip(tangents, call.out_avals, strict=True) if type_has_tangent(aval))]
 
-    rule = _traced(jax.make_jaxpr(pushed), *avals, *(avals[i] for i in moving))
+    try:
+        rule = jax.make_jaxpr(pushed)(*avals, *(avals[i] for i in moving))
+    except Exception as error:  # a rule that raises, by design or not, is not written out
+        raise Unspellable(call) from error
 
     def write(name: str, own: str) -> str:
         given, body, results = code.parts(rule)
@@ -515,23 +513,6 @@ def _custom_vjp(code: Code, eqn: Equation) -> Rule:
     raise Unspellable(eqn.params["call_jaxpr"])
 
 
-def _custom_of(
-    code: Code, closed: JaxProgram, last: Equation, count: int, used: Positions, wishes: Sequence[str]
-) -> tuple[JaxProgram, tuple[JaxProgram, ...], Callable[[str, str], str]]:
-    """The program of a function with a gradient of the user's, of the inputs of `closed` that are `used`; and its rule."""
-    jaxpr = contents.open_jaxpr(closed)
-    avals = [jaxpr.invars[i].aval for i in used]
-    before = jaxpr.replace(eqns=jaxpr.eqns[:-1], outvars=last.invars)
-
-    def ins(*xs: Array) -> list[Array]:
-        given = dict(zip(used, xs, strict=True))
-        return eval_jaxpr(before, contents.consts_of(closed), *map(given.get, range(len(jaxpr.invars))))
-
-    moving = [count + i for i, aval in enumerate(avals) if type_has_tangent(aval)]
-    plain = _traced(jax.make_jaxpr(lambda *xs: ins(*xs)[:count]), *avals)
-    return plain, *_by_vjp(code, last, avals, moving, ins, count, wishes)
-
-
 def _by_vjp(
     code: Code,
     eqn: Equation,
@@ -549,7 +530,7 @@ def _by_vjp(
 
     def forward(*xs: Array) -> list[Array]:
         inputs = ins(*xs)
-        found, pull = jax.vjp(_of_inputs(eqn, inputs, moving), *[inputs[i] for i in moving])
+        found, pull = jax.vjp(restricted(_runs(eqn), inputs, moving), *[inputs[i] for i in moving])
         kept, tree = jax.tree.flatten(pull)
         pulls.append(tree)
         return kept if first else [*found, *kept]
@@ -563,7 +544,7 @@ def _by_vjp(
         cotangents = [x if type_has_tangent(aval) else np.zeros(aval.shape, jax.dtypes.float0) for x, aval in given]
         return jax.tree.unflatten(pulls[-1], xs[:kept])(cotangents)
 
-    pulled = _traced(jax.make_jaxpr(backward), *closed.out_avals[own:], *types)
+    pulled = jax.make_jaxpr(backward)(*closed.out_avals[own:], *types)
 
     def write(name: str, text: str) -> str:
         given, body, results = code.parts(closed, wishes)
@@ -597,22 +578,9 @@ def _moving(eqn: Equation) -> list[int]:
     return [i for i, v in enumerate(eqn.invars) if i >= eqn.params["num_consts"] and type_has_tangent(v.aval)]
 
 
-def _of_inputs(eqn: Equation, xs: Sequence[Array], moving: Sequence[int]) -> Callable[..., list[Array]]:
-    """An equation as a function of some of its inputs."""
-
-    def function(*given: Array) -> list[Array]:
-        known = dict(enumerate(xs)) | dict(zip(moving, given, strict=True))
-        return eqn.primitive.bind(*known.values(), **eqn.primitive.get_bind_params(eqn.params))
-
-    return function
-
-
-def _traced(trace: Callable[..., Any], *args: Any) -> Any:
-    """What `trace` gives; a rule that raises, by design or not, is not written out."""
-    try:
-        return trace(*args)
-    except Exception as error:
-        raise Unspellable("a rule that cannot be traced") from error
+def _runs(eqn: Equation) -> Callable[..., Any]:
+    """An equation as a function of its inputs."""
+    return lambda *xs: eqn.primitive.bind(*xs, **eqn.primitive.get_bind_params(eqn.params))
 
 
 def _unpacked(names: Sequence[str]) -> str:

@@ -286,7 +286,7 @@ class _Page:
     def split(self) -> list[Json] | None:
         """JAX's programs beside the tape; the rows of an equation have the node of the operation that it belongs to."""
         programs = listed(self.walk)
-        places = [self.node_at[position] for position in self.walk.positions()]
+        places = [self.node_at[position] for position in self.walk.positions]
         for program in programs or ():
             program["rows"] = [[text, whole, None if at is None else places[at]] for text, whole, at in program["rows"]]
         return programs
@@ -294,8 +294,8 @@ class _Page:
     def forward_mode(self) -> Json:
         """The tangents of the arrays, and the derivative of the target once more, from the gradient."""
         walk = self.walk
-        arrays = {self._found[id(x)]: x for x in self.seen if id(x) in self.tangents}
-        page: Json = {"tangents": [[i, self.value(self.tangents[id(x)])] for i, x in arrays.items()], "product": None}
+        tangents = [(i, self.tangents.get(id(x))) for i, x in enumerate(self.seen)]
+        page: Json = {"tangents": [[i, self.value(t)] for i, t in tangents if t is not None], "product": None}
         page["targets"] = [self.array(x) for x in walk.query.targets if id(x) in self.tangents]
         seeds = [seed for seed in walk.seeds if seed is not None]
         if len(seeds) == 1 and seeds[0].size == 1 and not isinstance(seeds[0], Tracer) and (seeds[0] == 1).all():

@@ -31,10 +31,10 @@ from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from . import again, layout, scopes, trees
-from .calls import Line, Running, calls_of, is_named, name_in
-from .inside import only_call
+from .calls import Line, Running, calls_of, inside_of, is_named, name_in, stored_inside
+from .inside import traced
 from .layout import names_in
-from .listing import bytecode, operands, unused
+from .listing import bytecode, handed_on, operands, parameters_of, unused
 from .operations import Code, pattern_of, run_alone, written
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
@@ -138,7 +138,6 @@ class Within(Scope):
 _MAKERS = "zeros ones full broadcast_to bernoulli uniform normal truncated_normal".split()
 _UNIFORM = re.compile(r"jnp\.(zeros|ones|full)\(")
 _FILLED = re.compile(r"jnp\.(zeros|ones|full|array|arange)\(.{,40}$")  # a short one
-_NO_VALUES = ("self", "cls", "training")
 
 
 class _Keys(dict[Key, str]):
@@ -164,6 +163,7 @@ class Writer:
         self.nested: set[str] = set()  # the trees that have trees in them, or are parameters
         self.called: Mapping[int, str] = {}
         self.operands: dict[int, dict[int, str]] = {}  # by call: the names of values in it
+        self.constants: dict[int, str] = {}  # what functions call what does not vary
 
     def read(self, entries: Sequence[Entry], flat: bool) -> None:
         """Takes the entries of a recording, of which some are to be written. `flat`: without calls."""
@@ -196,7 +196,8 @@ class Writer:
             ins, outs = ([known[slot] for slot in slots] for slots in (step.ins, step.outs))
             position = next((made[id(x)] for x in outs if id(x) in made), None)
             calls = () if position is None else self._calls[position]
-            line = Line(step.op, ins, outs, step.active_ins, step.active_outs, calls)
+            inside = () if position is None or not self.folds else inside_of(self._entries[position])
+            line = Line(step.op, ins, outs, step.active_ins, step.active_outs, calls, inside)
             found += [line] if position is None else self._lines_of(line, position)
         return found
 
@@ -222,12 +223,15 @@ class Writer:
     def _by_leaf(self, line: Line) -> list[Line]:
         """The line; where it makes all leaves of a tree, a line for each."""
         (tree, *others) = {self.places.get(id(x), ("",))[0] for x in line.outputs}
-        if others or len(line.outputs) == 1 or not scopes.is_key(tree) or isinstance(line.op, DerivativeOp):
+        several = len(line.outputs) > 1 and not others and scopes.is_key(tree) and not isinstance(line.op, DerivativeOp)
+        if not several or (program := traced(line.op, line.inputs)) is None:
             return [line]
-        program = jax.make_jaxpr(line.op.fn)(*line.inputs)
-        while (inner := only_call(program)) is not None:
-            program = inner
         jaxpr = contents.open_jaxpr(program)
+        while len(jaxpr.eqns) == 1 and (eqn := jaxpr.eqns[0]).primitive.name in contents.JIT:  # all there is
+            if eqn.invars != jaxpr.invars or eqn.outvars != jaxpr.outvars:
+                break
+            program = eqn.params["jaxpr"]
+            jaxpr = contents.open_jaxpr(program)
         found = []
         for j, (x, end) in enumerate(zip(line.outputs, jaxpr.outvars, strict=True)):
             equations = [eqn for eqn, _ in needed(program, [end])]
@@ -284,20 +288,22 @@ class Writer:
                     statement.origins = (origin,) if origin else ()
             # what comes later by the same instruction is what it gives, unless that runs again
             after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
-            again = after and call == (len(after.calls) > depth + 1) and (call or part[-1].op == after.op)
+            same = after and (part[-1].op, part[-1].inside) == (after.op, after.inside)
+            again = after and call == (len(after.calls) > depth + 1) and (call or same)
             last = not after or again
             if here is not None:
                 one = len(wanted) == 1 or call and len(found[-1].outs) == 1
                 stored = bytecode(here.code).stores.get(here.instruction) if last and one else None
+                own = stored_inside(part[0], later) if not (call or stored) and one else None
                 used = self.operands.get(here.call, {}) if len(wanted) > 1 else {}
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last and not call else ()
                 if len(parts) == len(part[0].outputs):
                     used = used | dict(zip(map(id, part[0].outputs), parts, strict=True))
                 for x in wanted:
-                    if name := stored or used.get(id(x)):
+                    if name := stored or used.get(id(x)) or own:
                         key = scope.key(x) if len(wanted) == 1 or not stored else str(found[-1].outs[0])
                         # a name of a library's is taken where there must be one
-                        key = key if user else self.names.likes.setdefault(key, new_key())
+                        key = key if user and name != own else self.names.likes.setdefault(key, new_key())
                         self.names.wishes.setdefault(key, name)
             name = "" if here is None else bytecode(here.code).stores.get(here.place, "")
             for tree in ended & scope.makes:
@@ -375,7 +381,7 @@ class Writer:
         args += [self.argument(x, i in line.active_ins, scope) for i, x in enumerate(line.inputs) if i >= count]
         if line.calls:
             code, instruction, call, _ = line.calls[-1]
-            names = operands(code, instruction)
+            names = handed_on([(code, instruction), *(line.inside if serves(code.co_filename) else ())])
             if len(names) == len(line.inputs):
                 self._note(call, ((id(x), name) for x, name in zip(line.inputs, names, strict=True)))
         text = self.code.operation(line.op, line.inputs, args, line.active_ins)
@@ -486,8 +492,7 @@ class Writer:
 
     def root(self, path: Path) -> Key:
         """A key for what is in a tree at a path."""
-        key, name = new_key(), next(part for part in path[::-1] if isinstance(part, str))
-        name = name.removesuffix("s") if isinstance(path[-1], int) else name  # one of the layers
+        key, name = new_key(), path[0]
         (self.names.likes if scopes.is_key(name) else self.names.wishes)[key] = name
         whole = self.shapes.get(path[0])
         self.shapes[key] = None if whole is None else trees.part_at(whole, path[1:])
@@ -601,23 +606,22 @@ class Writer:
         roots: Sequence[Key],
     ) -> list[Key]:
         """What is handed over, in the order of the parameters of `code`; sets what it is called. `roots`: of trees."""
-        arguments = [name for name in code.co_varnames[: code.co_argcount] if name not in _NO_VALUES]
+        arguments = [name for name in parameters_of(code) if name != "training"]
         caller = lines[-1].calls[depth - 1]
         names = operands(caller.code, caller.instruction)
         handed = dict(zip(arguments, names, strict=True)) if len(names) == len(arguments) else {}
         parameter_of = {name: argument for argument, name in handed.items()}
         inside = self.operands.get(lines[-1].calls[depth].call, {})
         wishes: dict[Key, str | None] = {}
-        for key, x, _ in given:
+        for key, x, active in given:
             path = self.paths.get(id(x))
-            name, called = inside.get(id(x)), self.called.get(id(x), "").split(".")[-1]
-            wish: str | None
+            wish, called = inside.get(id(x)), self.called.get(id(x), "").split(".")[-1]
             if path:
-                wish = unused(_NUMBER.sub("", str(path[-1])), {w for w in wishes.values() if w is not None})
-            else:  # a library's function has names of its own
-                own = parameter_of.get(called, called or name)
-                wish = name if name in arguments else None if serves(code.co_filename) else own
-            wishes[key] = wish if wish and wish.isidentifier() and wish not in wishes.values() else None
+                wish = _NUMBER.sub("", str(path[-1]))
+            elif wish not in arguments:  # a library's function has names of its own
+                own = parameter_of.get(called, called or wish)
+                wish = own if not serves(code.co_filename) else None if active else wish
+            wishes[key] = unused(wish, {*filter(None, wishes.values())}) if wish and wish.isidentifier() else None
         left = [name for name in arguments if name not in {*wishes.values(), *map(self.names.wish, roots)}]
         free = [(key, x, active) for key, x, active in given if wishes[key] is None]
         unnamed = [key for key, x, active in free if active or not self._is_made_in(x, lines[-1], depth)]
@@ -626,8 +630,10 @@ class Writer:
         if len(unnamed) == 1 or not serves(code.co_filename):
             wishes |= zip(unnamed, left, strict=False)
         self.names.wishes |= {key: name for key, _, active in given if (name := wishes[key] or ("" if active else "c"))}
-        self.names.wishes |= {key: name for key in roots if (name := wishes.get(key))}
-        self._note(caller.call, ((id(x), handed.get(wishes[key] or "")) for key, x, _ in given))
+        self.names.wishes |= {key: wish for key in roots if (wish := wishes.get(key))}
+        fixed = {id(x): wish for key, x, active in given if not active and (wish := wishes[key])}
+        self.constants |= fixed
+        self._note(caller.call, ((id(x), handed.get(wishes[key] or "", fixed.get(id(x)))) for key, x, _ in given))
         order = {name: i for i, name in enumerate(arguments)}
         places = {key: -1 for key in roots} | {key: len(order) for key, *_ in given}
         return sorted(places, key=lambda key: order.get(wishes.get(key) or self.names.wish(key) or "", places[key]))

@@ -241,7 +241,7 @@ def _moved(
         if s.function is not None:
             return False
         changed = layout.replaced(s.expression, {out: expression})
-        heads = ", ".join("_" if o is None else names.wishes.get(o, "t0") for o in s.outs)
+        heads = ", ".join("_" if o is None else names.wish(o) or "t0" for o in s.outs)
         if len(INDENT * depth) + len(heads) + len(" = ") + len(names.shown(changed)) > WIDTH:
             return False
         new[i] = replace(s, expression=changed, origins=(*origins, *s.origins))

@@ -349,7 +349,7 @@ class Module:
         used = names.roots([*ends, *(key for s in statements for key in s.keys())])
         for key, x in scope.constants.values():
             if key in used:
-                called = parts.names.get(id(x)) or parts.unnamed.get(id(x))
+                called = parts.names.get(id(x)) or parts.unnamed.get(id(x)) or writer.constants.get(id(x))
                 names.meanings[key] = layout.parsed(self.code.constant(x, called))
         function = scopes.Function(
             [key for name, key in roots.items() if name not in inner], [*unpacking, *statements], result
@@ -432,7 +432,7 @@ def packed(structure: Nest, ends: Iterator[str], like: Callable[[Nest], str | No
     if leaf_of(structure) is not None:
         return next(ends)
     if not trees.is_written_out(structure) and (key := like(structure)) is not None:
-        return trees.LIKE.format(key, f"[{', '.join(next(ends) for _ in trees.leaves_of(structure))}]")
+        return trees.LIKE.format(key, packed(structure, ends, lambda tree: None if tree is structure else like(tree)))
     if isinstance(structure, Mapping):
         found = {key: packed(structure[key], ends, like) for key in sorted(structure)}
         return "{" + ", ".join(f"{key!r}: {found[key]}" for key in structure) + "}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from string import ascii_lowercase
 from typing import Any, NamedTuple
@@ -118,22 +118,27 @@ class _Writer:
         self, program: JaxProgram, kept: Sequence[str], parameters: Sequence[str], results: Sequence[str], shown: int
     ) -> tuple[list[list[Any]], list[str]]:
         """The rows of a program, and what its results are called; the first `shown` of them it returns."""
-        jaxpr = open_jaxpr(program)
-        env = dict(zip(jaxpr.constvars, map(self.names.of, consts_of(program)), strict=True))
-        env |= dict(zip(jaxpr.invars, [*kept, *parameters], strict=True))
-        wanted: dict[Any, str] = {}
-        for v, name in zip(jaxpr.outvars, results, strict=False):  # the residuals have no names yet
-            if _is_variable(v):
-                wanted.setdefault(v, name)
-        equations = list(self._equations(jaxpr.eqns, env, wanted, None))
-        read = [_read(env, v) for v in jaxpr.outvars]
+        equations: list[list[Any]] = []
+        read = self._write(equations, program, [*kept, *parameters], results, None)
         head, end = f"λ {', '.join(parameters)}", f"return {', '.join(read[:shown])}"
         return [[head, head, None], *equations, [end, end, None]], read
 
-    def _equations(
-        self, eqns: Sequence[Equation], env: dict[Any, str], wanted: dict[Any, str], step: int | None
-    ) -> Iterator[list[Any]]:
-        for eqn in eqns:
+    def _write(
+        self,
+        rows: list[list[Any]],
+        program: JaxProgram,
+        inputs: Sequence[str],
+        results: Sequence[str],
+        step: int | None,
+    ) -> list[str]:
+        """Adds the rows of a program's equations; gives what its results are called: as in `results`, where there is a name."""
+        jaxpr = open_jaxpr(program)
+        env = dict(zip(jaxpr.constvars, map(self.names.of, consts_of(program)), strict=True))
+        env |= dict(zip(jaxpr.invars, inputs, strict=True))
+        # the first name of a value counts; residuals have none yet
+        named = list(zip(jaxpr.outvars, results, strict=False))[::-1]
+        wanted = {v: name for v, name in named if _is_variable(v) and name}
+        for eqn in jaxpr.eqns:
             own = re.search(SCOPE.format(r"(\d+)"), str(eqn.source_info.name_stack)) if step is None else None
             at = int(own[1]) if own else step
             inputs, inner = [_read(env, x) for x in eqn.invars], _inner(eqn)
@@ -142,15 +147,11 @@ class _Writer:
                 left = ", ".join(env[v] for v in eqn.outvars)
                 kinds = ", ".join(str(v.aval) for v in eqn.outvars)
                 call = " ".join([eqn.primitive.name + _parameters(eqn, PARAMETERS), *inputs])
-                yield [f"{left} = {call}", f"{kinds} = {eqn.primitive.name}{_parameters(eqn, WHOLE)}", at]
-                continue
-            opened = open_jaxpr(inner)
-            within = dict(zip(opened.constvars, map(self.names.of, consts_of(inner)), strict=True))
-            within |= dict(zip(opened.invars, inputs, strict=True))
-            pairs = list(zip(opened.outvars, eqn.outvars, strict=True))
-            asked = {v: wanted[x] for v, x in pairs if x in wanted and _is_variable(v)}
-            yield from self._equations(opened.eqns, within, asked, at)
-            env |= {x: _read(within, v) for v, x in pairs}
+                rows.append([f"{left} = {call}", f"{kinds} = {eqn.primitive.name}{_parameters(eqn, WHOLE)}", at])
+            else:
+                outputs = self._write(rows, inner, inputs, [wanted.get(v, "") for v in eqn.outvars], at)
+                env |= dict(zip(eqn.outvars, outputs, strict=True))
+        return [_read(env, v) for v in jaxpr.outvars]
 
 
 def _is_variable(atom: Any) -> bool:

@@ -87,7 +87,7 @@ class Backward:
         ends = [leaf.array for leaf in targets.leaves]
         self.query = Query(recording, ends, [leaf.source(recording) for leaf in self.structure.leaves])
         relevant, _ = self.query.relevant()
-        self._entries = [(position, recording.entries[position]) for position, *_ in relevant]
+        self.positions = [position for position, *_ in relevant]  # on the tape, of the steps of the program
         self.program, self.values = self.query.program()
         with active.outside():
             if output_gradients is None:
@@ -117,7 +117,8 @@ class Backward:
                     at, back = next(sweep)
                 except StopIteration:
                     return
-            yield *self._entries[at], self.program.steps[at], back
+            position = self.positions[at]
+            yield position, self.recording.entries[position], self.program.steps[at], back
 
     def _named(self, pairs: Sequence[tuple[Value, Array]]) -> tuple[tuple[str, Array], ...]:
         return tuple([(self.names.of(x), cotangent) for x, cotangent in pairs])
@@ -167,13 +168,9 @@ class Backward:
     def active(self) -> dict[int, Array]:
         """The arrays of the sources, and of what is computed from them, by slot."""
         arrays = {slot: x for slot, x in zip(self.program.sources, self.query.arrays, strict=True) if slot is not None}
-        for (_, entry), step in zip(self._entries, self.program.steps, strict=True):
-            arrays |= {step.outs[j]: entry.outputs[j] for j in step.active_outs}
+        for position, step in zip(self.positions, self.program.steps, strict=True):
+            arrays |= {step.outs[j]: self.recording.entries[position].outputs[j] for j in step.active_outs}
         return arrays
-
-    def positions(self) -> list[int]:
-        """The place on the tape of each step of the program."""
-        return [position for position, _ in self._entries]
 
     def tangents(self, directions: Sequence[Array]) -> dict[int, Array]:
         """The tangents of the sources and of what is computed from them, by the id of the array: one forward sweep."""
@@ -256,12 +253,6 @@ def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any
 
 
 # ---- numbers that are none ------------------------------------------------------------------------------------------
-
-
-def check_numerics(walk: Backward) -> None:
-    """Raises the error that `first_not_finite` finds."""
-    if (error := first_not_finite(walk)) is not None:
-        raise error
 
 
 def first_not_finite(walk: Backward) -> NonFiniteError | None:

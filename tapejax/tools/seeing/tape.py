@@ -411,7 +411,8 @@ class Seen(GradientTape):
         """
         from . import steps
 
-        steps.check_numerics(steps.Backward(self, target, sources, output_gradients))
+        if (error := steps.first_not_finite(steps.Backward(self, target, sources, output_gradients))) is not None:
+            raise error
 
 
 class SeenAccumulator(ForwardAccumulator):

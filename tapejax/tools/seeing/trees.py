@@ -134,7 +134,7 @@ def part_at(tree: Any, path: Sequence[Any]) -> Any:
 
 
 # How a tree is written that is no dict, list or tuple: like another one.
-LIKE = "jax.tree.unflatten(jax.tree.structure({}), {})"
+LIKE = "jax.tree.unflatten(jax.tree.structure({}), jax.tree.leaves({}))"
 
 
 def written(tree: Any, like: Key | None = None) -> ast.expr:
@@ -142,7 +142,7 @@ def written(tree: Any, like: Key | None = None) -> ast.expr:
     lists and tuples."""
     if like is not None:
         found: Any = layout.parsed(LIKE.format(like, 0))
-        found.args[1] = ast.List(jax.tree.leaves(tree), ast.Load())
+        found.args[1].args = [ast.List(jax.tree.leaves(tree), ast.Load())]
         return found
     match tree:
         case dict():
@@ -171,9 +171,10 @@ def _parsed(node: ast.expr, shapes: Shapes) -> Any:
         case ast.Tuple(elts=elts):
             return tuple([_parsed(x, shapes) for x in elts])
         case ast.Call(
-            func=ast.Attribute(attr="unflatten"), args=[ast.Call(args=[ast.Name(id=like)]), ast.List(elts=elts)]
+            func=ast.Attribute(attr="unflatten"), args=[ast.Call(args=[ast.Name(id=like)]), ast.Call(args=[tree])]
         ):
-            return jax.tree.unflatten(kind_of(shapes[like]), elts)
+            kind, leaves = kind_of(shapes[like]), jax.tree.leaves(_parsed(tree, shapes))
+            return jax.tree.unflatten(kind, leaves) if kind.num_leaves == len(leaves) else node
     return node
 
 

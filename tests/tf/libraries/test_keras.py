@@ -24,16 +24,21 @@ def run(*command, **environment):
 # What says `tf.keras`, and what says `import keras` where that runs on JAX; to import Keras takes seconds.
 PROCESSES = {
     "tapejax.keras": (["arguments", "checks", "layers", "optimizers", "printed", "tensors"], {}),
-    "keras": (
-        ["arguments", "checkpoints", "fence", "functions", "plain", "recomputed", "threads"],
-        {"KERAS_BACKEND": "jax"},
-    ),
+    "keras": (["checkpoints", "fence", "functions", "plain", "recomputed", "threads"], {"KERAS_BACKEND": "jax"}),
+    "keras, arguments": (["arguments"], {"KERAS_BACKEND": "jax"}),  # by day `tapejax.keras` has them
 }
+NIGHT = [("tapejax.keras", "rest"), ("keras", "rest"), ("keras, arguments", "")]
 
 
 @keras_there
-@pytest.mark.parametrize("cases", ["not rest", pytest.param("rest", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", PROCESSES)
+@pytest.mark.parametrize(
+    ("name", "cases"),
+    [
+        ("tapejax.keras", "not rest"),
+        ("keras", "not rest"),
+        *[pytest.param(*process, marks=pytest.mark.slow) for process in NIGHT],
+    ],
+)
 def test_keras_on_jax(name, cases):
     """The tests in tests/tf/libraries/keras_on_jax; of those of many cases at night the rest."""
     parts, environment = PROCESSES[name]

@@ -503,9 +503,15 @@ def printed(alias, blocked, command, tmp_path):
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("keras"), reason="Keras is missing")
-@pytest.mark.parametrize("blocked", [False, True])
-@pytest.mark.parametrize(("alias", "command"), {"tapejax": (), "tensorflow": ("-m", "tapejax", "run")}.items())
-def test_with_and_without_tensorflow(alias, blocked, command, tmp_path):
+@pytest.mark.parametrize(
+    ("alias", "blocked"),
+    [
+        ("tapejax", True), ("tensorflow", False),
+        *[pytest.param(*pair, marks=pytest.mark.slow) for pair in (("tapejax", False), ("tensorflow", True))],
+    ],
+)  # fmt: skip
+def test_with_and_without_tensorflow(alias, blocked, tmp_path):
+    command = ("-m", "tapejax", "run") if alias == "tensorflow" else ()
     lines = printed(alias, blocked, command, tmp_path)
     assert lines[:4] == ["5 5 tapejax.tf.programs.data", "[[0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]", "(3, 1)", "False"]
     lookup, vectors, hashing, rate = lines[4:]

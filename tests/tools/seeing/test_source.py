@@ -362,12 +362,12 @@ def test_a_gradient_of_the_users_beside_python_is_code(name):
     compute, x = CALLING_PYTHON[name], tf.Variable([1.0, -2.0])
     with tf.GradientTape() as tape:
         y = compute(x)
-    function, other = tape.as_function(y, x), jnp.array([0.5, 3.0])
+    function, here, other = tape.as_function(y, x), jnp.asarray(x), jnp.array([0.5, 3.0], jnp.float32)
     assert "bind" not in function.code and "c0" not in function.code
     assert ("@jax.custom_vjp" in function.code) == (name != "computed again")
-    np.testing.assert_allclose(pasted(function)(jnp.array([1.0, -2.0])), y, rtol=1e-6)
+    np.testing.assert_allclose(pasted(function)(here), y, rtol=1e-6)
     np.testing.assert_allclose(pasted(function)(other), compute(tf.Variable(other)), rtol=1e-6)
-    gradient = jax.grad(lambda s: pasted(function)(s).sum())(jnp.array([1.0, -2.0]))
+    gradient = jax.grad(lambda s: pasted(function)(s).sum())(here)
     np.testing.assert_allclose(gradient, np.asarray(tape.gradient(y, x)), rtol=1e-6)
 
 

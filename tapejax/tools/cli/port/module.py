@@ -20,7 +20,6 @@ from ....tape.gradient_tape import GradientTape
 from ....tape.recording import type_of
 from ....tf.values import keras_fence
 from ....tf.values.tensor import Tensor
-from ....tf.values.types import Array, Nest
 from ...seeing import layout, recorded, source
 from ...seeing.listing import identifier, unused
 from ...seeing.tables import sections
@@ -168,7 +167,7 @@ class Module:
 
     def _loss(self, kind: Kind, piece: Piece, end: str) -> list[str]:
         gradient: Gradient = piece.subject[0]
-        if any(x.dtype.kind == "c" for (group, _), x in piece.labels.items() if group == "params"):
+        if any(x.dtype.kind == "c" for x in piece.labels.get("params", {}).values()):
             raise Refused(where(gradient), "complex")
         function = self._printed(kind, piece, gradient.name, where(gradient))
         piece.function = function
@@ -209,32 +208,26 @@ class Module:
         return group
 
     def _call(self, kind: Kind, piece: Piece, function: str, updated: str) -> str:
-        texts = {group: updated if group == "updated" else self._local(kind, group) for group, _ in piece.labels}
+        texts = {group: updated if group == "updated" else self._local(kind, group) for group in piece.labels}
         return f"{function}({', '.join(texts.get(name, name) for name in self._arguments(piece))})"
 
     def _arguments(self, piece: Piece) -> list[str]:
-        groups = dict.fromkeys(group for group, _ in sorted(piece.labels, key=lambda x: _order(x[0])))
-        first = ["params"] if piece.role == "loss" and "params" not in groups else []
-        return [*first, *groups, *dict.fromkeys(piece.arguments.values())]
-
-    def _trees(self, piece: Piece) -> dict[str, Nest]:
-        found: dict[str, dict[str, Array]] = {}
-        for group, name in sorted(piece.labels, key=lambda x: _order(x[0])):
-            found.setdefault(group, {})[name] = piece.labels[group, name]
-        return {group: values if group == "state" else self._tree(values) for group, values in found.items()}
+        first = ["params"] if piece.role == "loss" and "params" not in piece.labels else []
+        return [*first, *piece.labels, *dict.fromkeys(piece.arguments.values())]
 
     def _printed(self, kind: Kind, piece: Piece, wish: str, at: str = "") -> str:
         """The name of the function that a piece is; `at` is its line."""
         names = dict(piece.block.before)
-        for (group, name), x in piece.labels.items():
-            names[name if group in ("params", "state") else f"{name}_{group.partition('_')[0].rstrip('s')}"] = x
+        for group, values in piece.labels.items():
+            end = "" if group in ("params", "state") else f"_{group.partition('_')[0].rstrip('s')}"
+            names |= {name + end: x for name, x in values.items()}
         targets: Any = piece.targets
         if isinstance(targets, dict):
             trained = {n: x for n, x in targets.items() if n in self.groups}
             rest = {n: x for n, x in targets.items() if n not in self.groups}
             targets = {"params": self._tree(trained), "state": rest} if trained and rest else self._tree(trained) | rest
         shown = replace(piece, targets=targets)
-        trees = {self._local(kind, group): tree for group, tree in self._trees(piece).items()}
+        trees = {self._local(kind, group): self._tree(values) for group, values in piece.labels.items()}
         try:
             try:
                 function = as_function(shown, trees, names, whole=True)
@@ -439,10 +432,6 @@ def _laid_out(lines: Sequence[str], indent: str = "") -> Iterator[str]:
             yield from layout.statement(line[: node.value.col_offset], node.value, indent)
         else:
             yield indent + line
-
-
-def _order(group: str) -> int:
-    return (*_CARRY, "updated").index(group) if group in (*_CARRY, "updated") else 9
 
 
 def _type_text(value: Value) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -104,8 +105,6 @@ class Step:
     gradients: list[Gradient] = field(default_factory=list)
     applied: list[Applied] = field(default_factory=list)
     events: list[Assigned] = field(default_factory=list)
-    # arrays that were put in variables: id -> array, variable
-    held: dict[int, tuple[Array, VariableLike]] = field(default_factory=dict)
 
     @functools.cached_property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -134,14 +133,14 @@ class Observer:
     """Notes the steps of a program that runs while `installed`.
 
     ``steps`` are the first `STEPS`, then some; ``losses`` are those of all. By the id of an array that a variable holds,
-    ``owners`` has the variable.
+    or held as long as it is alive, ``owners`` has the variable.
     """
 
     def __init__(self, stop_after: int | None):
         self.stop_after = stop_after
         self.steps: list[Step] = []
         self.losses: list[tuple[float, ...]] = []
-        self.owners: dict[int, tuple[Array, VariableLike]] = {}
+        self.owners: dict[int, VariableLike] = {}
         self.firsts: dict[int, Array] = {}  # id of a variable -> what it held before it was changed in a step first
         self.carried: dict[str, Carried] = {}
         self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
@@ -233,7 +232,7 @@ class Observer:
         step.tape.__exit__()
         updated = bool(step.applied or step.events)
         if not step.gradients or not (updated or self._goes_on(step)):
-            return self._forget(step)
+            return
         self._count += 1
         self.losses.append(tuple(each.loss for each in step.gradients))
         if not updated:
@@ -242,18 +241,13 @@ class Observer:
         if last >= STEPS and last & (last - 1):  # later ones are kept at the powers of two, and two of each shape
             alike = [each for each in self.steps if each.shapes == self.steps[-1].shapes]
             if len(alike) > 2 or len(self.steps) > 2 * STEPS:
-                self._forget(self.steps.pop())
+                self.steps.pop()
         self.steps.append(step)
 
     def _goes_on(self, step: Step) -> bool:
         """Whether its gradients are with respect to tensors that the step before made."""
         known = {id(x.after) for x in self.steps[-1].events} if self.steps else set()
         return any(id(x) in known for each in step.gradients for x in each.held)
-
-    def _forget(self, step: Step) -> None:
-        for key, (array, variable) in step.held.items():
-            if held(variable) is not array:
-                self.owners.pop(key, None)
 
     # -- hooks
 
@@ -365,10 +359,13 @@ class Observer:
         return self._assign(lambda *_: original(variable, lambda _: copied(value), *rest), variable, value)
 
     def _own(self, variable: VariableLike, before: Array, after: Array) -> None:
-        self.owners.setdefault(id(before), (before, variable))
+        for array in (before, after):
+            if id(array) not in self.owners:
+                self.owners[id(array)] = variable
+                weakref.finalize(array, self.owners.pop, id(array), None)
+        self.owners[id(after)] = variable
         if self._step.number >= 0:
             self.firsts.setdefault(id(variable), before)
-        self.owners[id(after)] = self._step.held[id(after)] = after, variable
 
     def _name(self, variables: list[VariableLike], recording: Recording, frame: FrameType) -> None:
         unnamed = [v for v in variables if id(v) not in self.names]

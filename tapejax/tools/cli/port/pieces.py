@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ....jaxprs.dependence import SCALARS
 from ....jaxprs.types import Value
@@ -19,7 +20,7 @@ from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
-from .observing import Applied, Block, Gradient, Step
+from .observing import Applied, Assigned, Block, Gradient, Step
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
 Label = tuple[str, str]
@@ -55,7 +56,7 @@ class Piece:
     key: Hashable  # the same for the same operations
     positions: list[int]  # of those of the entries that are part of it
     externals: list[External]
-    labels: dict[Label, Array]  # what it reads of variables and gradients
+    labels: dict[str, dict[str, Array]]  # what it reads of variables and gradients
     name: str = ""  # what the gradients of a loss are called
     function: str = ""  # what the function of a loss is called
     arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
@@ -89,41 +90,66 @@ class Kind:
         return self.losses[0].subject[0].block
 
 
-def piece_of(
-    role: str,
-    subject: Any,
-    entries: Sequence[Entry | None],
-    targets: Nest,
-    block: Block,
-    resolved: Callable[[Value], Value],
-    labelled: Callable[[Value], Label | None],
-) -> Piece:
-    """The piece that leads to the targets, from the arrays that are `labelled` on.
+@dataclass
+class Labels:
+    """The labels of a step's arrays, by their ids; what a variable held counts as what was assigned to it in the step."""
 
-    Args:
-      resolved: what counts in the place of a value.
+    steps: Any  # the `Steps`, which name variables
+    origins: dict[int, Assigned]  # of the step
+    by_id: dict[int, Label] = field(default_factory=dict)
+    strict: str = ""  # the line of a loss that must not depend on what was assigned, which carries no gradient
+
+    def resolved(self, x: Value) -> Value:
+        """What counts in the place of a value."""
+        while id(x) not in self.by_id and id(x) in self.origins:
+            assigned = self.origins[id(x)]
+            if self.strict and getattr(x, "dtype", np.dtype(int)).kind in "fc":
+                raise Refused(self.strict, "assigned before the gradient", name=self.steps.name(assigned.variable))
+            x = assigned.value
+        return x
+
+    def of(self, x: Value) -> Label | None:
+        if id(x) not in self.by_id and (variable := self.steps.observer.owners.get(id(x))) is not None:
+            return self.steps.label(variable, x)
+        return self.by_id.get(id(x))
+
+    def update(self, applied: Applied) -> None:
+        """What variables held between two updates, and what they hold after one."""
+        for v, old, new in zip(applied.variables, applied.before, applied.after, strict=True):
+            if self.by_id[id(old)][0] == "updated":
+                self.by_id[id(old)] = BETWEEN, self.steps.name(v)
+            self.by_id[id(new)] = "updated", self.steps.name(v)
+
+
+def piece_of(
+    role: str, subject: Any, entries: Sequence[Entry | None], targets: Nest, block: Block, known: Labels
+) -> Piece:
+    """The piece that leads to the targets, from the arrays that have labels on.
+
+    Raises:
+      Refused: a loss depends on what was assigned.
     """
     ends, tree = jax.tree.flatten(targets)
-    ends = list(map(resolved, ends))
+    ends = list(map(known.resolved, ends))
     wanted, positions = {id(x) for x in ends}, []
     for position in reversed(range(len(entries))):
         entry = entries[position]
-        if entry is not None and any(id(x) in wanted and labelled(x) is None for x in entry.outputs):
+        if entry is not None and any(id(x) in wanted and known.of(x) is None for x in entry.outputs):
             positions.append(position)
-            wanted.update(id(resolved(x)) for x in entry.inputs)
+            wanted.update(id(known.resolved(x)) for x in entry.inputs)
     positions.reverse()
     numbers: dict[int, Any] = {}
     externals: dict[int, External] = {}
-    labels: dict[Label, Array] = {}
+    labels: dict[str, dict[str, Array]] = {group: {} for group in ("params", "state", "updated")}  # in this order
     parts: list[tuple] = []
     # of a loss all that was recorded: what Python looked at is there, too
     kept: list[Any] = list(entries) if role == "loss" else [entries[position] for position in positions]
     positions = positions if role == "loss" else list(range(len(kept)))
 
     def number(x: Value, place: tuple[int, int]) -> Any:
-        x = resolved(x)
-        if (label := labelled(x)) is not None:
-            labels[label] = x
+        x = known.resolved(x)
+        if (label := known.of(x)) is not None:
+            labels.setdefault(label[0], {})[label[1]] = x
             return label
         key = id(x) if type(x) not in SCALARS else -len(externals) - 1
         if key in numbers:
@@ -137,12 +163,12 @@ def piece_of(
     for position in positions:
         entry = kept[position]
         ins = tuple([number(x, (position, i)) for i, x in enumerate(entry.inputs)])
-        numbers |= {id(x): len(numbers) + i for i, x in enumerate(x for x in entry.outputs if labelled(x) is None)}
+        numbers |= {id(x): len(numbers) + i for i, x in enumerate(x for x in entry.outputs if known.of(x) is None)}
         parts.append((_key(entry.op), ins))
-        kept[position] = entry._replace(inputs=tuple(map(resolved, entry.inputs)))
+        kept[position] = entry._replace(inputs=tuple(map(known.resolved, entry.inputs)))
     key = tuple(parts), tuple([number(x, (-1, i)) for i, x in enumerate(ends)])
-    found = list(externals.values())
-    return Piece(role, [subject], kept, jax.tree.unflatten(tree, ends), block, key, positions, found, labels)
+    targets, labels = jax.tree.unflatten(tree, ends), {group: arrays for group, arrays in labels.items() if arrays}
+    return Piece(role, [subject], kept, targets, block, key, positions, list(externals.values()), labels)
 
 
 def _key(op: Any) -> Hashable:

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ....jaxprs.types import Value
-from ....tape.recording import Entry, type_of
-from ....tf.values.types import Array, Nest, VariableLike
+from ....tape.recording import type_of
+from ....tf.values.types import Array, VariableLike
 from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
 from .alike import argument_name, matching, same
 from .comparing import STEPS
-from .observing import Applied, Assigned, Block, Carried, Gradient, Observer, Place, Step
-from .pieces import BETWEEN, Kind, Label, Piece, Refused, piece_of, where
+from .observing import Assigned, Carried, Gradient, Observer, Place, Step
+from .pieces import BETWEEN, Kind, Label, Labels, Piece, Refused, piece_of, where
 
 KINDS = 4  # of steps, at one place: batches of different sizes, say
 
@@ -117,44 +118,43 @@ class Steps:
 
     # -- pieces
 
-    def _labels(self, step: Step) -> tuple[dict[int, tuple[Label, Array]], dict[int, tuple[Label, Array]]]:
-        """What a step's variables held when it began, and the gradients taken in it: the label of each array, by its id."""
-        known: dict[int, tuple[Label, Array]] = {}
+    def _labels(self, step: Step) -> Labels:
+        """What a step's variables held when it began."""
+        labels = Labels(self, step.origins)
         changed = set()
         for each in step.applied:
             for v, old in zip(each.variables, each.before, strict=True):
                 if id(v) not in changed:
-                    known[id(old)] = self.label(v, old), old
+                    labels.by_id[id(old)] = self.label(v, old)
                 changed.add(id(v))
         for key, assigned in step.assigned().items():
             if key not in changed and key in self.trained | self.state:
-                known[id(assigned.before)] = self.label(assigned.variable, assigned.before), assigned.before
+                labels.by_id[id(assigned.before)] = self.label(assigned.variable, assigned.before)
+        return labels
+
+    def _pieces(self, step: Step) -> list[Piece]:
+        known = self._labels(step)
+        backward = {position for each in step.gradients for position in each.entries}
+        entries = [None if i in backward else entry for i, entry in enumerate(step.recording.entries)]
+        updates, block = [], step.gradients[0].block
         gradients = {
-            id(x): ((f"gradients_{i}", self.name(v)), x)
+            id(x): (f"gradients_{i}", self.name(v))
             for i, gradient in enumerate(step.gradients, 1)
             for v, x in zip(gradient.variables, gradient.found, strict=True)
             if x is not None
         }
-        return known, gradients
-
-    def _pieces(self, step: Step) -> list[Piece]:
-        known, gradients = self._labels(step)
-        backward = {position for each in step.gradients for position in each.entries}
-        entries = [None if i in backward else entry for i, entry in enumerate(step.recording.entries)]
-        updates, block = [], step.gradients[0].block
-        now = {**known, **gradients}  # as the updates go on
+        now = replace(known, by_id=known.by_id | gradients)  # as the updates go on
         for each in step.applied:
             targets = {self.name(v): x for v, x in zip(each.variables, each.gradients, strict=True) if x is not None}
-            updates.append(self._piece("change", each, entries, targets, now, step, block))
-            self._relabel(now, each)
+            updates.append(piece_of("change", each, entries, targets, block, now))
+            now.update(each)
         values = self._values_from(step, self.trained | self.state, None)
         if values:
-            updates.append(self._piece("assign", step, entries, values, now, step, block))
+            updates.append(piece_of("assign", step, entries, values, block, now))
         for piece in updates:
-            between = [name for group, name in piece.labels if group == BETWEEN]
-            if between:
-                raise Refused(where(step.applied[0]), "between updates", name=between[0])
-        used = {label[0] for piece in updates for label in piece.labels}
+            if BETWEEN in piece.labels:
+                raise Refused(where(step.applied[0]), "between updates", name=next(iter(piece.labels[BETWEEN])))
+        used = {group for piece in updates for group in piece.labels}
         losses = []
         for i, gradient in enumerate(step.gradients, 1):
             if f"gradients_{i}" in used:
@@ -169,65 +169,23 @@ class Steps:
         own = [each for key, each in assigned.items() if key in variables and made.get(id(each.value)) is gradient]
         return {self.name(each.variable): each.value for each in own}
 
-    def _loss(self, step: Step, gradient: Gradient, known: dict, name: str) -> Piece:
+    def _loss(self, step: Step, gradient: Gradient, known: Labels, name: str) -> Piece:
         recording = gradient.recording = gradient.recording.folded()
-        own = dict(known)
+        own = replace(known, by_id=dict(known.by_id))
         for variable, read in recording.variables.values():
             arrays = list(read.values())
             if len(arrays) > 1 and id(variable) in self.trained | self.state:
                 raise Refused(where(gradient), "assigned in the block", name=self.name(variable))
             if id(variable) in self.trained:
-                own[id(arrays[0])] = self.label(variable, arrays[0]), arrays[0]
+                own.by_id[id(arrays[0])] = self.label(variable, arrays[0])
         state = self._values_from(step, self.state, gradient)
-        rest = step, gradient.block
-        self._piece("loss", gradient, recording.entries, gradient.targets, own, *rest, strict=where(gradient))
+        strict = replace(own, strict=where(gradient))
+        piece_of("loss", gradient, recording.entries, gradient.targets, gradient.block, strict)
         target = gradient.targets[0] if len(gradient.targets) == 1 else gradient.targets
         targets = (target, state) if state else target
-        piece = self._piece("loss", gradient, recording.entries, targets, own, *rest)
+        piece = piece_of("loss", gradient, recording.entries, targets, gradient.block, own)
         piece.name = name
         return piece
-
-    def _piece(
-        self,
-        role: str,
-        subject: Any,
-        entries: Sequence[Entry | None],
-        targets: Nest,
-        known: dict[int, tuple[Label, Array]],
-        step: Step,
-        block: Block,
-        *,
-        strict: str = "",
-    ) -> Piece:
-        """The piece that leads to the targets; a variable's value counts as what
-        was assigned to it in the step.
-
-        Raises:
-          Refused: a loss, at the line `strict`, depends on what was assigned, which carries no gradient.
-        """
-        origins = step.origins
-
-        def resolved(x: Value) -> Value:
-            while id(x) not in known and id(x) in origins:
-                if strict and getattr(x, "dtype", np.dtype(int)).kind in "fc":
-                    raise Refused(strict, "assigned before the gradient", name=self.name(origins[id(x)].variable))
-                x = origins[id(x)].value
-            return x
-
-        def labelled(x: Value) -> Label | None:
-            if id(x) in known:
-                return known[id(x)][0]
-            known_as = self.observer.owners.get(id(x))
-            return None if known_as is None else self.label(known_as[1], x)
-
-        return piece_of(role, subject, entries, targets, block, resolved, labelled)
-
-    def _relabel(self, known: dict[int, tuple[Label, Array]], applied: Applied) -> None:
-        """What variables held between two updates, and what they hold after one."""
-        for v, old, new in zip(applied.variables, applied.before, applied.after, strict=True):
-            if known[id(old)][0][0] == "updated":
-                known[id(old)] = (BETWEEN, self.name(v)), old
-            known[id(new)] = ("updated", self.name(v)), new
 
     # -- kinds
 

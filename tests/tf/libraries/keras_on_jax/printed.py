@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from support import draw
 
 import tapejax as tf
@@ -55,10 +56,7 @@ def dense_linear(params, inputs):
 
 def inner(params, inputs):
     outputs = dense(params["body"], inputs)
-    return (
-        dense_linear(params["right"], outputs),
-        dense_linear(params["left"], outputs),
-    )
+    return dense_linear(params["right"], outputs), dense_linear(params["left"], outputs)
 
 
 def f(params):
@@ -167,9 +165,106 @@ def test_a_loss_has_the_name_that_the_program_has_for_it_and_its_arguments_have_
         logits = layer(x)
         loss = entropy(labels, logits)
     function = tape.as_function(loss, layer.trainable_variables, {"labels": labels})
-    assert "def entropy(x, logits):" in function.code
+    assert "def entropy(y_true, y_pred):" in function.code
     assert "entropy(labels.astype(jnp.float32), logits)" in function.code
     space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
     exec(compile(function.code, "<printed>", "exec"), space)
     params = function.tree([jnp.asarray(v) for v in layer.trainable_variables])
     np.testing.assert_allclose(space["f"](params, jnp.asarray(labels)), loss, rtol=1e-5)
+
+
+def test_a_layer_of_dropout_is_one_function_for_all_shapes_and_has_the_names_of_the_library():
+    keras.utils.set_random_seed(0)
+
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = layers.Dense(40, name="first"), layers.Dense(30, name="second")
+            self.last, self.dropout = layers.Dense(1, name="last"), layers.Dropout(0.5)
+
+        def call(self, x):
+            h = self.dropout(self.first(x), training=True)
+            h = self.dropout(self.second(h), training=True)
+            return self.last(h)
+
+    model, x = Model(), tf.constant(draw(5, 3))
+    model(x)
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_mean(model(x) ** 2)
+    text = """\
+def dense(params, inputs):
+    return inputs @ params["kernel"] + params["bias"]
+
+
+def dropout(inputs, mask):
+    return jnp.where(mask, inputs / 0.5, jnp.zeros(inputs.shape, jnp.float32))
+
+
+def model(params, x, mask, mask_2):
+    h = dropout(dense(params["first"], x), mask)
+    h = dropout(dense(params["second"], h), mask_2)
+    return dense(params["last"], h)
+
+
+def f(params):
+    loss = jnp.mean(model(params, x, mask, mask_2) ** 2)
+    return loss
+"""
+    check(tape, loss, model.trainable_variables, text)
+
+
+# The names in a loss are those of the library's function, also where the loss or one of the two is computed beforehand.
+LOSSES = {
+    "Huber": """\
+def measure(y_true, y_pred):
+    error = y_pred - y_true
+    abs_error = jnp.absolute(error)
+    t0 = jnp.where(abs_error <= 1.0, 0.5 * jnp.square(error), abs_error - 0.5)
+    return jnp.mean(t0, axis=1)
+""",
+    "KLDivergence": """\
+def measure(y_true, y_pred):
+    return jnp.sum(y_true * jnp.log(y_true / jnp.clip(y_pred, 1e-07, 1)), axis=1)
+""",
+    "CosineSimilarity": """\
+def measure(y_true, y_pred):
+    inv_norm = jax.lax.rsqrt(jnp.sum(jnp.square(y_pred), axis=1, keepdims=True))
+    return -jnp.sum(y_true * (y_pred * jnp.minimum(inv_norm, 10000000.0)), axis=1)
+""",
+    "MeanSquaredLogarithmicError": """\
+def measure(y_pred, second_log):
+    t0 = jnp.square(jnp.log(jnp.maximum(y_pred, 1e-07) + 1.0) - second_log)
+    return jnp.mean(t0, axis=1)
+""",
+    "Dice": """\
+def measure(y_true, y_pred):
+    return 1 - 2.0 * jnp.sum(y_true * y_pred) / (""",
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_has_the_names_of_the_library(name):
+    measure, labels = getattr(keras.losses, name)(), tf.constant(abs(draw(5, 2)))
+    w = tf.Variable(abs(draw(5, 2)) + 0.1, name="w")
+    with tf.GradientTape() as tape:
+        loss = measure(labels, w * 2.0)
+    function = tape.as_function(loss, w)
+    assert LOSSES[name] in function.code
+    space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(compile(function.code, "<printed>", "exec"), space)
+    value, found = jax.value_and_grad(space["f"])(jnp.asarray(w))
+    np.testing.assert_allclose(value, loss, rtol=1e-5)
+    np.testing.assert_allclose(found, np.asarray(tape.gradient(loss, w)), rtol=1e-4, atol=1e-6)
+
+
+def test_what_a_schedule_computes_has_its_names():
+    step = tf.Variable(30.0, name="step")
+    with tf.GradientTape() as tape:
+        rate = keras.optimizers.schedules.CosineDecay(0.1, 100)(step)
+        loss = rate * rate
+    function = tape.as_function(loss, step)
+    assert function.code.count("rate = ") == 1
+    space = {"jax": jax, "jnp": jnp}
+    exec(compile(function.code, "<printed>", "exec"), space)
+    found = jax.grad(space["f"])(jnp.asarray(step))
+    np.testing.assert_allclose(found, np.asarray(tape.gradient(loss, step)), rtol=1e-5)
