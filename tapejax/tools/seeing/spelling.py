@@ -30,6 +30,7 @@ from ...jaxprs.cache import Cache
 from ...jaxprs.canonical import UncacheableError
 from ...jaxprs.dependence import is_key
 from ...jaxprs.derivatives import restricted
+from ...jaxprs.evaluate import evaluate
 from ...jaxprs.fence import Literal, Tracer, is_public, trace_context
 from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, Value
 from ...tape.operation import Op
@@ -405,37 +406,34 @@ def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
         made.update((out, row) for out in outs)
         return outs
 
-    def run(jaxpr: JaxProgram, consts: Sequence[Array], inputs: Sequence[Key]) -> list[Key]:
-        env: dict[Atom, Key] = dict(zip(jaxpr.constvars, map(_constant_key, consts), strict=True))
-        env.update(zip(jaxpr.invars, inputs, strict=True))
+    def run(program: JaxProgram, inputs: Sequence[Key]) -> list[Key]:
+        lifted = {id(x): _constant_key(x) for x in contents.consts_of(program)}
+        outs = evaluate(program, inputs, equation, lifted=lifted)
+        return list(map(key_of, contents.open_jaxpr(program).outvars, outs))
 
-        def read(v: Atom) -> Key:
-            return _literal_key(v.val, v.aval) if isinstance(v, Literal) else env[v]
+    def key_of(v: Atom, x: Value) -> Key:
+        return _literal_key(v.val, v.aval) if isinstance(v, Literal) else x
 
-        for eqn in jaxpr.eqns:
-            ins = tuple(map(read, eqn.invars))
-            single = len(eqn.outvars) == 1
-            if (inner := called_by(eqn)) is not None:
-                outs = run(contents.open_jaxpr(inner), contents.consts_of(inner), ins)
-            elif single and (same := _same_as(eqn, ins)) is not None:
-                outs = [same]
-            elif single and (row := _moved(eqn, ins, made)) is not None:
-                outs = add(row, 1)
-            else:
-                avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
-                told = {
-                    key: plain
-                    for key, value in eqn.params.items()
-                    if key != "name" and (plain := _plain(value)) is not None and not _default(key, value, avals)
-                }
-                params = canonical_form.parameters(eqn.primitive, told)
-                name = "add" if eqn.primitive.name == "add_any" else eqn.primitive.name
-                outs = add((name, params, ins, avals), len(eqn.outvars))
-            env.update(zip(eqn.outvars, outs, strict=True))
-        return [read(v) for v in jaxpr.outvars]
+    def equation(eqn: Equation, xs: Sequence[Value]) -> list[Key]:
+        ins, single = tuple(map(key_of, eqn.invars, xs)), len(eqn.outvars) == 1
+        if (inner := called_by(eqn)) is not None:
+            return run(inner, ins)
+        if single and (same := _same_as(eqn, ins)) is not None:
+            return [same]
+        if single and (row := _moved(eqn, ins, made)) is not None:
+            return add(row, 1)
+        avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
+        told = {
+            key: plain
+            for key, value in eqn.params.items()
+            if key != "name" and (plain := _plain(value)) is not None and not _default(key, value, avals)
+        }
+        params = canonical_form.parameters(eqn.primitive, told)
+        name = "add" if eqn.primitive.name == "add_any" else eqn.primitive.name
+        return add((name, params, ins, avals), len(eqn.outvars))
 
     given = [("input", i) for i in range(len(jaxpr.invars))] if inputs is None else inputs
-    results = run(jaxpr, contents.consts_of(closed), given)
+    results = run(closed, given)
     return _live(rows, results, [v.aval for v in jaxpr.outvars])
 
 

@@ -23,6 +23,7 @@ if sys.argv[1] == "keep":
 
 os.environ.update(JAX_PLATFORMS="cpu", CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3")
 os.environ["KERAS_BACKEND"] = "tensorflow" if sys.argv[1] == "tensorflow" else "jax"
+sys.modules["matplotlib"] = sys.modules["sklearn"] = None  # as in parity/keras_processes.py
 COUNT = int(sys.argv[2])
 
 import numpy as np  # noqa: E402

@@ -29,6 +29,7 @@ def both(library, **variables):
 def main(library, folder):
     os.environ.update(JAX_PLATFORMS="cpu", CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3")
     os.environ["KERAS_BACKEND"] = "tensorflow" if library == "tensorflow" else "jax"
+    sys.modules["matplotlib"] = sys.modules["sklearn"] = None  # as in parity/keras_processes.py
     import numpy as np
 
     if library == "tensorflow":
