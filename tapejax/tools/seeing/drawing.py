@@ -483,7 +483,10 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
     engine: Any = "none"  # whatever the user's rcParams say
     figure = Figure(figsize=(narrow, height), dpi=100, layout=engine)
     FigureCanvasAgg(figure)
-    kinds = [Patch(label=text, facecolor=fill, edgecolor=edge) for text, fill, edge in _kinds(nodes)]
+    looks = {_look(node): _outline(node) for node in nodes if node.kind != "turn"}
+    order = (AMBER, PALE, SILVER, "white", GREEN)
+    shown = sorted(looks, key=lambda look: order.index(look[1]))
+    kinds = [Patch(label=look[0], facecolor=look[1], edgecolor=looks[look]) for look in shown]
     style: dict[str, Any] = {"frameon": False, "fontsize": 7.5, "labelcolor": GREY, "borderpad": 0, "borderaxespad": 2}
     explained = figure.legend(handles=kinds, loc="lower left", ncols=max(len(kinds), 1), **style)
     width = max(narrow, explained.get_window_extent().width / figure.dpi + 2 * margin, 5.2)
@@ -527,12 +530,10 @@ def _paint_node(axes: Axes, node: Node, x: float, y: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     constant, operation = node.kind == "constant", node.kind == "operation"
-    plain = (PALE if node.carries else SILVER) if operation else "white" if constant else AMBER
-    plain = AMBER if node.source else plain
     corner = (x - node.width / 2, y - node.height / 2)
     shape = f"round,pad=0,rounding_size={0.06 if operation else node.height / 2}"
     box = FancyBboxPatch(corner, node.width, node.height, boxstyle=shape, zorder=5)
-    box.set(facecolor=GREEN if node.target else plain, edgecolor=BLUE if node.carries else OUTLINE)
+    box.set(facecolor=_look(node)[1], edgecolor=_outline(node))
     box.set(linewidth=2.2 if node.target else 1.2, linestyle="--" if constant else "-")
     axes.add_patch(box)
     weight, shift = "normal" if constant else "bold", 0.085 if node.note else 0
@@ -541,16 +542,16 @@ def _paint_node(axes: Axes, node: Node, x: float, y: float) -> None:
         axes.text(x, y + 0.11, node.note, fontsize=7.5, zorder=6, color=GREY, **CENTRED)
 
 
-def _kinds(nodes: Sequence[Node]) -> list[tuple[str, str, str]]:
-    """The kinds of nodes that there are, each with its colour and the colour of its edge."""
-    lost, reached = ([n for n in nodes if n.kind == "source" and n.carries is carries] for carries in (False, True))
-    plain = [node for node in nodes if node.kind == "operation" and not node.target and not node.source]
-    items = [
-        (("source", AMBER, BLUE), bool(reached) or any(node.source and not node.target for node in nodes)),
-        (("source, not reached", AMBER, OUTLINE), bool(lost)),
-        (("carries gradient", PALE, BLUE), any(node.carries for node in plain)),
-        (("does not", SILVER, OUTLINE), any(not node.carries for node in plain)),
-        (("constant", "white", OUTLINE), any(node.kind == "constant" for node in nodes)),
-        (("target", GREEN, BLUE), any(node.target for node in nodes)),
-    ]
-    return [item for item, shown in items if shown]
+def _look(node: Node) -> tuple[str, str]:
+    """What the legend calls a node, and its colour."""
+    if node.target:
+        return "target", GREEN
+    if node.source or node.kind == "source":
+        return "source" if node.source or node.carries else "source, not reached", AMBER
+    if node.kind == "constant":
+        return "constant", "white"
+    return ("carries gradient", PALE) if node.carries else ("does not", SILVER)
+
+
+def _outline(node: Node) -> str:
+    return BLUE if node.carries else OUTLINE

@@ -14,6 +14,7 @@ import itertools
 import linecache
 import re
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from types import CodeType, FrameType
@@ -56,11 +57,8 @@ Variables: TypeAlias = dict[str, Any]  # of a running function or module, by nam
 
 def user_frames() -> Iterator[FrameType]:
     """The frames of the user's running code, the innermost first."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if not serves(frame.f_code.co_filename):
-            yield frame
-        frame = frame.f_back
+    frames = traceback.walk_stack(sys._getframe(1))
+    return (frame for frame, _ in frames if not serves(frame.f_code.co_filename))
 
 
 def running() -> list[Place]:
@@ -125,7 +123,7 @@ class Names:
                 if called := (leaf and self.name(leaf.array)) or own:
                     for array in held:
                         self._names.setdefault(id(array), called)
-        self._count = 0
+        self._numbers = itertools.count()  # of those without a name
         self._results: dict[int, str | None] = {}  # what entries made, and the name under which it was stored
         stored = _stored(recording.entries)
         often = Counter([*stored.values(), *self._names.values()])
@@ -202,8 +200,7 @@ class Names:
         if name is None:
             if _is_scalar(x) and key not in self._watched:
                 return number_text(np.asarray(x)[()])
-            name = self._given[key] = f"c{self._count}"
-            self._count += 1
+            name = self._given[key] = f"c{next(self._numbers)}"
         return name
 
     def typed(self, x: Value) -> str:

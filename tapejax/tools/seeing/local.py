@@ -7,7 +7,7 @@ where its value is JAX's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,7 +88,7 @@ def _of_table(at: Pass, x: Array, z: Array) -> Local | None:
     values = _environment(at, z)
     if at.i < len(rules := ELEMENTWISE.get(name, ())):
         factor = at.run(operation.pushforward, jnp.ones_like(x))
-        product, rule = _summed_to(wide(cotangent) * wide(factor), x.shape), _rule(rules, at)
+        product, rule = _summed_to(wide(cotangent) * wide(factor), x.shape), rules[at.i]
         if product is not None and _agree(product, at.part, x) and _agree(_evaluated(rule, values), factor, x):
             return Local(_written(rule, at), factor)
     if at.i < len(back := BACK.get(name, ())):
@@ -120,12 +120,8 @@ def _of_jacobian(at: Pass, x: Array, z: Array) -> Local | None:
 
 def _environment(at: Pass, z: Array) -> dict[str, Any]:
     values = {name: wide(x) for name, x in zip("xyw", at.entry.inputs, strict=False) if not is_key(x)}
-    return values | {"z": wide(z), "n": _exponent(at)}
-
-
-def _rule(rules: Sequence[str], at: Pass) -> str:
-    """The rule for the input: with `n` for an exponent that is no input."""
-    return rules[at.i] if _exponent(at) is None else re.sub(r"\by\b", "n", rules[at.i])
+    exponent = _exponent(at)
+    return values | {"z": wide(z), "n": values.get("y") if exponent is None else exponent}
 
 
 def _exponent(at: Pass) -> float | None:
@@ -165,8 +161,8 @@ def _written(rule: str, at: Pass) -> str:
     values = dict(zip("xyw", at.entry.inputs, strict=False)) | dict(zip("z", at.entry.outputs, strict=False))
     if rule in ("1", "-1") or rule in values and not np.ndim(values[rule]):
         return ""  # its value says the same
-    n = _exponent(at) or 0.0
-    rule = rule.replace("(n - 1)", f"{n - 1:g}")
+    n = _exponent(at)
+    rule = re.sub(r"\bn\b", "y", rule) if n is None else rule.replace("(n - 1)", f"{n - 1:g}")
 
     def said(match: re.Match[str]) -> str:
         derivative, name = match.groups()

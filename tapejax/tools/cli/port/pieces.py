@@ -198,13 +198,8 @@ def as_function(piece: Piece, trees: dict[str, Nest], names: dict[str, Value], w
     arguments: dict[str, Tensor] = {}
     for position, name in piece.arguments.items():
         external = piece.externals[position]
-        value = external.values[0]
-        if name in arguments:
-            value = arguments[name]._array
-        elif not isinstance(value, jax.Array):
-            value = jnp.asarray(value)
-        arguments[name] = Tensor(value)
-        changes.update((place, value) for place in external.places)
+        argument = arguments.setdefault(name, Tensor(jnp.asarray(external.values[0])))
+        changes |= dict.fromkeys(external.places, argument._array)
     recording = Recording(watch_accessed=False)
     for x in jax.tree.leaves(trees):
         recording.watch(x)

@@ -120,17 +120,12 @@ class Steps:
 
     def _labels(self, step: Step) -> Labels:
         """What a step's variables held when it began."""
-        labels = Labels(self, step.origins)
-        changed = set()
-        for each in step.applied:
-            for v, old in zip(each.variables, each.before, strict=True):
-                if id(v) not in changed:
-                    labels.by_id[id(old)] = self.label(v, old)
-                changed.add(id(v))
-        for key, assigned in step.assigned().items():
-            if key not in changed and key in self.trained | self.state:
-                labels.by_id[id(assigned.before)] = self.label(assigned.variable, assigned.before)
-        return labels
+        held = [pair for each in step.applied for pair in zip(each.variables, each.before, strict=True)]
+        events = [each for key, each in step.assigned().items() if key in self.trained | self.state]
+        first: dict[int, tuple[Any, Array]] = {}
+        for v, old in (*held, *((each.variable, each.before) for each in events)):
+            first.setdefault(id(v), (v, old))
+        return Labels(self, step.origins, {id(old): self.label(v, old) for v, old in first.values()})
 
     def _pieces(self, step: Step) -> list[Piece]:
         known = self._labels(step)
