@@ -722,7 +722,7 @@ class GradientTape:
             list, a tuple, or a dict from names to values. Each becomes a parameter after `sources`, in this order, of the
             shape and dtype that it has here. What was computed of an argument before the block is another value. Of a
             plain ``jax.Array`` the tape does not see that Python takes a number (``float(x)``): pass a `Tensor` where in doubt.
-            One may be a nested dict of tensors, ``{"state": {"mean": mean}}``: it is a parameter as a whole.
+            One may be a pytree of tensors, ``{"state": {"mean": mean}}``: it is a parameter as a whole.
           flat: whether the code has one line for each operation, without the functions of the recorded program.
 
         Returns:
