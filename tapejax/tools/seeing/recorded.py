@@ -266,9 +266,8 @@ class Writer:
             start -= len(part)
             call = len(part[0].calls) > depth + 1
             made = {id(x): x for line in part for x in line.outputs}
-            ended = scope.makes & {
-                self.places[i][0] for i in made if i in self.places
-            }  # trees of which it makes the last leaf
+            # trees of which it makes the last leaf
+            ended = scope.makes & {self.places[i][0] for i in made if i in self.places}
             for x in (x for tree in ended if scope.uses(tree) for x in jax.tree.leaves(self.shapes[tree])):
                 scope.key(x)  # all of it is made
             wanted = [x for key, x in made.items() if key in scope.used]
@@ -307,7 +306,8 @@ class Writer:
                         self.names.wishes.setdefault(key, name)
             name = "" if here is None else bytecode(here.code).stores.get(here.place, "")
             for tree in ended & scope.makes:
-                whole = name and not (after or call) and self._is_made_at(tree, part[-1].calls[depth], depth)
+                over = not after or self._goes_on(tree, part[-1], after)
+                whole = name and over and not call and self._is_made_at(tree, part[-1].calls[depth], depth)
                 if whole or scope.uses(tree):
                     found.insert(before, Statement([root := self.bind(tree, scope)], self._written(tree, scope)))
                     self.names.wishes |= {root: name} if name else {}
@@ -316,8 +316,10 @@ class Writer:
 
     def _is_writable(self, tree: str, scope: Scope) -> bool:
         """Whether it is of dicts, lists and tuples, or one like it is at hand."""
+        if trees.is_written_out(self.shapes[tree]):
+            return True
         given = self._computed.given(tree)
-        return trees.is_written_out(self.shapes[tree]) or scope.has_tree(given, jax.tree.leaves(self.shapes[given]))
+        return scope.has_tree(given, jax.tree.leaves(self.shapes[given]))
 
     def _written(self, tree: str, scope: Scope) -> ast.expr:
         """The expression for a tree, of its leaves."""
@@ -345,6 +347,11 @@ class Writer:
             leaves = jax.tree.leaves(self.shapes[tree])
             if scopes.is_key(tree) and n == len(leaves):
                 scope.part((tree,), leaves)
+
+    def _goes_on(self, tree: str, last: Line, later: Line) -> bool:
+        """Whether after its last leaf another one is used: in the next round of a loop."""
+        made = {self.places.get(id(x)) for x in last.outputs}
+        return any(self.places.get(id(x), ("",))[0] == tree and self.places[id(x)] not in made for x in later.inputs)
 
     def _is_made_at(self, tree: str, place: Running, depth: int) -> bool:
         """Whether all leaves of a tree are made by one instruction."""

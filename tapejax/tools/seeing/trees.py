@@ -19,6 +19,7 @@ from .scopes import Function, Key, Names, Statement, keys_of, new_key
 
 Path: TypeAlias = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
 FEW = 3  # so many values of a flat tree are handed over one by one, and summed up term by term
+DEEPEST = 24  # expressions in each other, of what is done to a leaf
 Shapes: TypeAlias = Mapping[str, Any]  # dicts, lists and tuples like a tree, by its name or key
 
 
@@ -39,9 +40,8 @@ class Computed:
         self.of: dict[Key, set[str]] = {}
         places = dict(paths)
         leaves: dict[str, dict[Path, Value]] = {}
-        roots: dict[
-            Hashable, list[Key]
-        ] = {}  # by what is done: those that are being made, one for each time that it is done to a leaf
+        # by what is done those that are being made, one for each time that it is done to a leaf
+        roots: dict[Hashable, list[Key]] = {}
         last: dict[Hashable, tuple[Path, int]] = {}
         for entry in entries:
             for x, about, of, way in _found(entry, places):
@@ -68,7 +68,9 @@ class Computed:
 
     def given(self, tree: str) -> str:
         """The tree that is given, of which one is computed."""
-        return self.given(min(self.of[tree])) if tree in self.of else tree
+        while tree in self.of:
+            tree = min(self.of[tree])
+        return tree
 
 
 def _found(entry: Entry, places: Mapping[int, Path]) -> Iterator[tuple[Value, Hashable, set[str], Path]]:
@@ -244,11 +246,11 @@ class _Mapping(ast.NodeTransformer):
             steps[key] = layout.replaced(x, steps)
         return layout.replaced(expression, steps)
 
-    def _steps(self, expression: ast.expr) -> Iterator[tuple[Key, ast.expr]]:
+    def _steps(self, expression: ast.expr, depth: int = 0) -> Iterator[tuple[Key, ast.expr]]:
         """What is written in `_whole`, with what it is of before it."""
-        for key in keys_of(expression):
+        for key in keys_of(expression) if depth < DEEPEST else ():
             if self.uses.get(key) == 1 and key not in self.parts and key in self.made:
-                yield from self._steps(self.made[key])
+                yield from self._steps(self.made[key], depth + 1)
                 yield key, self.made[key]
 
     def visit_Dict(self, node: ast.Dict | ast.List | ast.Tuple) -> ast.expr:
