@@ -175,7 +175,8 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
 @dataclass
 class Recorded:
     """A recorded program: `values` are in its slots, `entries` are those of the recording, `owner` has for each of its sources
-    whose it is. `names`: of arrays, by id, that the user's code has; `unnamed`: of constants for which it has none."""
+    whose it is. `names`: of arrays, by id, that the user's code has; `unnamed`: of constants for which it has none; `partial`:
+    the parameters that are trees which have more in them."""
 
     arguments: Sequence[Parameter]
     program: Program
@@ -189,6 +190,7 @@ class Recorded:
     names: dict[int, str]
     unnamed: dict[int, str]
     parameter: str = "sources"
+    partial: Set[str] = frozenset()
 
     def held(self) -> list[Array]:
         """What the tape saw of each source."""
@@ -208,7 +210,8 @@ class Recorded:
             if each.path:
                 structures[each.name] = each.of
                 leaves.setdefault(each.name, {})[each.path] = each.array
-        return {name: trees.filled(structures[name], own) for name, own in leaves.items() if own}
+        whole = {name: own for name, own in leaves.items() if own and name not in self.partial}
+        return {name: trees.filled(structures[name], own) for name, own in whole.items()}
 
     def parts(self) -> dict[str, Path]:
         """Where arguments have trees like the sources in them, as the state of an optimizer does, by a name."""

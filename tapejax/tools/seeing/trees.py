@@ -160,7 +160,8 @@ def written(tree: Any, like: Key | None = None) -> ast.expr:
 def is_written_out(tree: Any) -> bool:
     """Whether a tree is of dicts, lists and tuples."""
     parts: Any = tree.values() if type(tree) is dict else tree if type(tree) in (list, tuple) else ()
-    return jax.tree_util.all_leaves([tree]) or type(tree) in (dict, list, tuple) and all(map(is_written_out, parts))
+    leaf = _is_leaf(tree) or isinstance(tree, ast.expr)
+    return leaf or type(tree) in (dict, list, tuple) and all(map(is_written_out, parts))
 
 
 def _parsed(node: ast.expr, shapes: Shapes) -> Any:

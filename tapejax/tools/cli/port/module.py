@@ -236,6 +236,11 @@ class Module:
                     raise
                 # the tape only suspects it, and all steps are the same operations
                 function = as_function(shown, trees, names, whole=False)
+            # a function that does not read all of a tree must do nothing to all of it
+            whole = {"state": set(self.steps.members("state"))}
+            read = {group: set(values) for group, values in piece.labels.items()}
+            parts = {self._local(kind, group) for group in read if read[group] != whole.get(group, set(self.groups))}
+            function.recorded.partial = parts
             found = self.module.add(function, wish)
         except (ValueError, TypeError, LookupError, NotImplementedError) as error:
             raise Refused(at or self.path.name, "no code", error=error) from error
