@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import html
 import inspect
@@ -226,11 +227,13 @@ class Recorded:
         return found
 
     def places(self) -> dict[int, Path]:
-        """The paths of arrays, by id, in the user's dicts and lists."""
-        names = {
-            i: layout.place_of(layout.parsed(name)) for i, name in self.names.items() if "[" in name or "." in name
-        }
-        return {i: (place[0], *place[1]) for i, place in names.items() if place}
+        """The paths of arrays, by id, in the user's dicts, lists and objects."""
+        known: dict[int, Path] = {}
+        for i, name in self.names.items():
+            with contextlib.suppress(SyntaxError):  # a library's own names need not be code
+                if place := layout.place_of(layout.parsed(name)):
+                    known[i] = place[0], *place[1]
+        return known
 
     def tree(self) -> list[Path]:
         """The path of each source in the tree that is the first parameter; empty where there is none."""

@@ -283,6 +283,14 @@ def test_a_jitted_function_of_all_leaves_is_written_for_each():
     require_same(function, params, X, Y)
 
 
+def test_names_that_are_no_code():
+    held = [tf.Variable(normal(2), name=name) for name in ("block.1 x", "lambda.0", "a/b.c")]
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(held[0] * held[1] * held[2])
+    function = tape.as_function(y, held)
+    np.testing.assert_allclose(pasted(function)([v.numpy() for v in held]), y.numpy(), rtol=1e-6)
+
+
 # ---- random programs: leaves are treated alike, or one of them otherwise, in dicts, lists and tuples -----------------
 
 
