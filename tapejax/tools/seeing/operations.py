@@ -567,12 +567,6 @@ def _by_vjp(
     return (closed, pulled), write
 
 
-def run_alone(eqn: Equation, xs: Sequence[Value]) -> Sequence[Value]:
-    """The results of an equation."""
-    outs = eqn.primitive.bind(*xs, **eqn.primitive.get_bind_params(eqn.params))
-    return outs if eqn.primitive.multiple_results else [outs]
-
-
 def _moving(eqn: Equation) -> list[int]:
     """The inputs of a function with a rule that have a derivative; it closes over the first."""
     return [i for i, v in enumerate(eqn.invars) if i >= eqn.params["num_consts"] and type_has_tangent(v.aval)]

@@ -7,6 +7,7 @@ ran become a call of a function; those that a derivative was taken of become a f
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import os.path
 import re
@@ -20,8 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs import contents
-from ...jaxprs.evaluate import evaluate, needed
-from ...jaxprs.fence import Literal
+from ...jaxprs.derivatives import restricted
+from ...jaxprs.evaluate import needed
+from ...jaxprs.fence import Literal, eval_jaxpr
 from ...jaxprs.types import Value
 from ...places import line_of, serves
 from ...tape.derivative import DerivativeOp
@@ -35,7 +37,7 @@ from .calls import Line, Running, calls_of, inside_of, is_named, name_in, stored
 from .inside import traced
 from .layout import names_in
 from .listing import bytecode, handed_on, operands, parameters_of, unused
-from .operations import Code, pattern_of, run_alone, written
+from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
 from .trees import FEW, Path, item
@@ -237,15 +239,13 @@ class Writer:
             equations = [eqn for eqn, _ in needed(program, [end])]
             read = {end, *(v for eqn in equations for v in eqn.invars if not isinstance(v, Literal))}
             used = [i for i, v in enumerate(jaxpr.invars) if v in read]
-
-            def run(*xs: Value, end: Any = end, used: Sequence[int] = used, equations: Any = equations) -> Value:
-                given = dict(zip(used, xs, strict=True))
-                inputs = [given.get(i) for i in range(len(jaxpr.invars))]
-                return evaluate(program, inputs, run_alone, equations=equations, wanted=[end])[0]
-
+            part = functools.partial(
+                eval_jaxpr, jaxpr.replace(eqns=equations, outvars=[end]), contents.consts_of(program)
+            )
+            op = Op(line.op.name, restricted(part, line.inputs, used))
             active = tuple([k for k, i in enumerate(used) if i in line.active_ins])
             ins = [line.inputs[i] for i in used]
-            found.append(Line(Op(line.op.name, run), ins, [x], active, (0,) * (j in line.active_outs), line.calls))
+            found.append(Line(op, ins, [x], active, (0,) * (j in line.active_outs), line.calls))
         return found
 
     # -- lines

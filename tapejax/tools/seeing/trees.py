@@ -265,7 +265,7 @@ class _Mapping(ast.NodeTransformer):
         inner: Any = node if getattr(node.func, "id", "") == "sum" and node.args else None
         while inner is not None and getattr(getattr(inner.args[-1], "func", None), "id", "") == "map":
             inner = inner.args[-1]
-        if ast.unparse(node.func) == "jax.tree.unflatten" and (new := self._mapped(node)) is not node:
+        if getattr(node.func, "attr", "") == "unflatten" and (new := self._mapped(node)) is not node:
             return new
         if inner is not None and inner is not node and isinstance(inner.args[-1], ast.List):
             match self._all_of(inner.args[-1].elts):
