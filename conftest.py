@@ -215,6 +215,7 @@ SAMPLED = {
     "test_nested_properties": "every_pair_of_levels",
     "test_twins": "near_twins",
     "test_compared": "what_is_compared_is_the_same_number",
+    "test_speculation_bits": "each_operation_with_a_number each_operation each_chain",
     "test_unkeyed": "rules_are_told_apart under_transformations_inside_a_block a_warm_step_compiles_nothing",
     "test_primitives": "decompositions elements_by_arrays_of_indices",
     "test_quick_convolutions": "replaced_as_by_xla",
