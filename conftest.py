@@ -26,6 +26,7 @@ collect_ignore += [f"tapejax/{name}.py" for name in ("data", "keras", "saved_mod
 collect_ignore += [
     f"tests/tape/{name}.py" for name in ("hunt", "interpreted", "kernels", "programs", "twin_tables", "twins")
 ]
+collect_ignore.append("tests/execution/loops.py")
 collect_ignore += [f"tests/tf/programs/{name}.py" for name in ("images", "replicated", "workers")]
 collect_ignore.append("tests/sharded_training.py")  # what test_devices.py runs, as test_distribute.py does those
 if importlib.util.find_spec("flatbuffers") is None:

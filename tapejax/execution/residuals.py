@@ -62,7 +62,9 @@ class KeepingOp(Op):
             outputs = jaxpr_as_fun(self.program)(*flat)
             return [outputs[i] for i in kept]
 
-        super().__init__(noted.name, noted.fn, jit(rewriting(call)), (noted, active_ins, trace_context()))
+        super().__init__(
+            noted.name, noted.fn, jit(rewriting(call, divisions=False)), (noted, active_ins, trace_context())
+        )
 
     def run(self, inputs: Values) -> tuple[list[Any], Kept]:
         """What the operation gives, and what is kept of it."""

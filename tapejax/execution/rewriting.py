@@ -1,8 +1,8 @@
 """Equations that are written anew in a program on its way to the compiler, after all derivatives have been taken.
 
 Beside slow convolutions these are divisions. XLA computes ``x / c`` as ``x * (1 / c)`` where `c` is a literal or is broadcast:
-``floor(41 / 41)`` is then 0, and so is the ``floor`` of the mean of 41 ones. Here a division is one, as in TensorFlow's eager mode,
-however often it has run, and whether it runs alone, ahead, or in a backward pass.
+``floor(41 / 41)`` is then 0, and so is the ``floor`` of the mean of 41 ones. In tapejax's functions and in backward passes a
+division is one, as in TensorFlow's eager mode, however often it has run. What JAX was asked for keeps JAX's bits.
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ from jax import lax
 
 from ..jaxprs import contents
 from ..jaxprs.canonical import open_jaxpr
-from ..jaxprs.fence import Literal, jaxpr_as_fun
+from ..jaxprs.fence import Literal, disable_jit, jaxpr_as_fun
 from ..jaxprs.types import Atom, Equation, Function, JaxProgram, Value
 from . import convolutions
 
 
-def rewritten(program: JaxProgram) -> JaxProgram:
-    """`program` with such equations replaced, at any depth; the same object if there are none."""
-    if not any([contents.contains(program, name) for name in (convolutions.CONVOLUTION, "div")]):
+def rewritten(program: JaxProgram, divisions: bool = True) -> JaxProgram:
+    """`program` with such equations replaced, at any depth; the same object if there are none. `divisions`: these, too."""
+    names = (convolutions.CONVOLUTION, "div") if divisions else (convolutions.CONVOLUTION,)
+    if not any([contents.contains(program, name) for name in names]):
         return program
     inner = open_jaxpr(program)
     broadcasts = {v for eqn in inner.eqns if eqn.primitive.name == "broadcast_in_dim" for v in eqn.outvars}
-    equations = [_rewritten(eqn, broadcasts) for eqn in inner.eqns]
+    equations = [_rewritten(eqn, names, broadcasts) for eqn in inner.eqns]
     if all([eqn is before for eqn, before in zip(equations, inner.eqns, strict=True)]):
         return program
     inner = inner.replace(eqns=equations)
     return program.replace(jaxpr=inner) if hasattr(program, "jaxpr") else inner
 
 
-def _rewritten(eqn: Equation, broadcasts: set[Atom]) -> Equation:
-    if eqn.primitive.name not in (convolutions.CONVOLUTION, "div"):
-        params = {name: contents.mapped(rewritten, value) for name, value in eqn.params.items()}
+def _rewritten(eqn: Equation, names: tuple[str, ...], broadcasts: set[Atom]) -> Equation:
+    if eqn.primitive.name not in names:
+        inside = functools.partial(rewritten, divisions="div" in names)
+        params = {name: contents.mapped(inside, value) for name, value in eqn.params.items()}
         same = all([_is_same(value, eqn.params[name]) for name, value in params.items()])
         return eqn if same else eqn.replace(params=params)
     fn = _exact(eqn, broadcasts) if eqn.primitive.name == "div" else convolutions.quick(eqn)
@@ -68,12 +70,14 @@ def _is_same(x: Any, y: Any) -> bool:
     return x is y or isinstance(x, (tuple, list)) and len(x) == len(y) and all(map(_is_same, x, y))
 
 
-def rewriting(fn: Function) -> Function:
+def rewriting(fn: Function, divisions: bool = True) -> Function:
     """`fn` with such equations replaced, for `jax.jit`."""
 
     @functools.wraps(fn)
     def run(*args: Any) -> Any:
+        if disable_jit.value:  # nothing goes to the compiler, and a call is not an equation
+            return fn(*args)
         program, results = jax.make_jaxpr(fn, return_shape=True)(*args)
-        return jax.tree.unflatten(jax.tree.structure(results), jaxpr_as_fun(rewritten(program))(*args))
+        return jax.tree.unflatten(jax.tree.structure(results), jaxpr_as_fun(rewritten(program, divisions))(*args))
 
     return run

@@ -37,7 +37,7 @@ from ..tape.rules import depends_on_rules
 from ..tape.slicing import Program, slice_program
 from ..tape.sweep import sweep
 from . import compared, schedule, trial
-from .rewriting import rewriting, rewritten
+from .rewriting import rewriting
 
 _SETTINGS = {"": False, "on": False, "off": None, "always": True}
 _setting = os.environ.get("TAPEJAX_SPECULATE", "")
@@ -237,12 +237,11 @@ def _compile(steps: Any, backward: Any, inputs: Values, avals: Sequence[Any]) ->
         if backward is None:
             return returned, []
         program, ends = backward
-        return returned, derivative_op("gradient", sweep, program).fn(*_apart([values[i] for i in ends]))
+        pull_back = rewriting(derivative_op("gradient", sweep, program).fn)  # as `trial` runs it
+        return returned, pull_back(*_apart([values[i] for i in ends]))
 
     compiled = jax.jit(ahead, compiler_options=_OPTIONS)
     program = compiled.trace(*inputs).jaxpr
-    if rewritten(program) is not program:  # as `trial` replaces them
-        compiled = jax.jit(rewriting(ahead), compiler_options=_OPTIONS)
     late = any([contents.contains(program, name) for name in ONLY_IN_TIME])
     if late or program.effects or program.out_avals[: len(avals)] != avals:
         raise NoPlanError

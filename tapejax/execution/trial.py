@@ -105,11 +105,13 @@ class Plan:
 class Trial:
     """``jax.jit(fn)`` of flat arrays, run by the means that cost least until it has come back often enough.
 
-    `on_decided` is called once, with the compiled function, when there is nothing left to decide.
+    `on_decided` is called once, with the compiled function, when there is nothing left to decide. `divides`: whether a division
+    is one, where `jax.jit` multiplies (see `rewriting`).
     """
 
     __slots__ = (
         "_fn",
+        "_divides",
         "_jitted",
         "_rewritten",
         "_plans",
@@ -119,8 +121,8 @@ class Trial:
         "__weakref__",
     )
 
-    def __init__(self, fn: Function, on_decided: Any = None):
-        self._fn = fn
+    def __init__(self, fn: Function, on_decided: Any = None, divides: bool = False):
+        self._fn, self._divides = fn, divides
         self._jitted = jit(fn)
         self._rewritten = False  # whether equations have been replaced
         self._plans: dict[Any, Plan] = {}
@@ -168,8 +170,8 @@ class Trial:
             return Plan(self._run_compiled)
         traced = self._jitted.trace(*args)
         program = traced.jaxpr
-        if not self._rewritten and rewritten(program) is not program:
-            self._rewritten, self._fn = True, rewriting(self._fn)
+        if not self._rewritten and rewritten(program, self._divides) is not program:
+            self._rewritten, self._fn = True, rewriting(self._fn, self._divides)
             self._jitted = jit(self._fn)
             return self._plan(args)
         if not enabled:

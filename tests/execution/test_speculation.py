@@ -865,7 +865,7 @@ def test_a_convolution_that_xla_is_slow_at_is_replaced_in_a_plan_too(held, no_sh
             loss = tf.reduce_sum(tf.square(h + 1.0))
         gradient = tape.gradient(loss, kernel)
     assert held.answers and compiled
-    assert all(rewriting.rewritten(program) is program for program in compiled)
+    assert all(rewriting.rewritten(program, divisions=False) is program for program in compiled)
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(tf.square(tf.nn.depthwise_conv2d(x, kernel * 2.0, [1, 1, 1, 1], "SAME") + 1.0))
     np.testing.assert_allclose(gradient, tape.gradient(loss, kernel), rtol=1e-6)

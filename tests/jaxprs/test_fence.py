@@ -507,23 +507,30 @@ def test_a_pullback_takes_symbolic_zeros():
 # What JAX can be told that a program which is compiled already does not depend on, when it runs on a CPU.
 NOT_OF_A_RUN = set(
     # what is looked at while a program is traced, compiled, kept, exported or loaded
-    "array_garbage_collection_guard bcoo_cusparse_lowering captured_constants_report_frames captured_constants_warn_bytes "
-    "check_tracer_leaks compilation_cache_check_contents compilation_cache_dir compilation_cache_expect_pgle "
-    "compilation_cache_include_metadata_in_key compilation_cache_max_size custom_vjp_disable_shape_check disable_bwd_checks "
-    "disable_vmap_shmap_error disallow_mesh_context_manager enable_checks enable_compilation_cache enable_custom_prng "
-    "enable_remat_opt_pass exec_time_optimization_effort explain_cache_misses export_deserialize_expired_versions "
-    "export_ignore_forward_compatibility include_full_tracebacks_in_locations jax_export_calling_convention_version "
-    "legacy_prng_key log_checkpoint_residuals log_compiles memory_fitting_effort memory_fitting_level no_tracing optimization_level "
-    "persistent_cache_enable_xla_caches persistent_cache_min_compile_time_secs persistent_cache_min_entry_size_bytes "
-    "pgle_aggregation_percentile raise_persistent_cache_errors refs_to_pins remove_custom_partitioning_ptr_from_cache_key "
-    "share_binary_between_hosts share_binary_between_hosts_timeout_ms source_url_schema traceback_filtering "
-    "traceback_in_locations_limit jax2tf_associative_scan_reductions jax2tf_default_native_serialization jax_serialization_version "
-    "use_rgv3 use_cpp_shard_args xla_runtime_errors random_seed_offset default_prng_impl send_traceback_to_runtime "
-    # other platforms, several processes, and what is fixed when JAX starts
-    "cpu_collectives_implementation debug_leaked_clients_on_clear_backends distributed_debug distributed_verify_secure_credentials "
-    "gpu_use_magma jax_mosaic_allow_hlo jax_mosaic_unzip_debug_locations jax_pallas_auto_assign_collective_ids "
-    "jax_pallas_auto_assign_collective_ids_limit jax_pallas_poison_buffers jax_pjrt_client_create_options jax_platforms "
-    "jax_ragged_dot_use_ragged_dot_instruction mtls_ca_file mtls_cert_file mtls_key_file mtls_peer_uri_prefix no_collectives".split()
+    (
+        "array_garbage_collection_guard bcoo_cusparse_lowering captured_constants_report_frames "
+        "captured_constants_warn_bytes check_tracer_leaks compilation_cache_check_contents compilation_cache_dir "
+        "compilation_cache_expect_pgle compilation_cache_include_metadata_in_key compilation_cache_max_size "
+        "custom_vjp_disable_shape_check disable_bwd_checks disable_vmap_shmap_error disallow_mesh_context_manager "
+        "enable_checks enable_compilation_cache enable_custom_prng enable_remat_opt_pass "
+        "exec_time_optimization_effort explain_cache_misses export_deserialize_expired_versions "
+        "export_ignore_forward_compatibility include_full_tracebacks_in_locations "
+        "jax_export_calling_convention_version legacy_prng_key log_checkpoint_residuals log_compiles "
+        "memory_fitting_effort memory_fitting_level no_tracing optimization_level "
+        "persistent_cache_enable_xla_caches persistent_cache_min_compile_time_secs "
+        "persistent_cache_min_entry_size_bytes pgle_aggregation_percentile raise_persistent_cache_errors "
+        "refs_to_pins remove_custom_partitioning_ptr_from_cache_key share_binary_between_hosts "
+        "share_binary_between_hosts_timeout_ms source_url_schema traceback_filtering traceback_in_locations_limit "
+        "jax2tf_associative_scan_reductions jax2tf_default_native_serialization jax_serialization_version use_rgv3 "
+        "use_cpp_shard_args xla_runtime_errors random_seed_offset default_prng_impl send_traceback_to_runtime "
+        # other platforms, several processes, and what is fixed when JAX starts
+        "cpu_collectives_implementation debug_leaked_clients_on_clear_backends distributed_debug "
+        "distributed_verify_secure_credentials gpu_use_magma jax_mosaic_allow_hlo jax_mosaic_unzip_debug_locations "
+        "jax_pallas_auto_assign_collective_ids jax_pallas_auto_assign_collective_ids_limit "
+        "jax_pallas_poison_buffers jax_pjrt_client_create_options jax_platforms "
+        "jax_ragged_dot_use_ragged_dot_instruction mtls_ca_file mtls_cert_file mtls_key_file mtls_peer_uri_prefix "
+        "no_collectives "
+    ).split()
 )
 
 

@@ -84,7 +84,9 @@ def test_in_a_block_the_operation_is_given_the_copy_that_is_kept(name, given):
 
 
 @pytest.mark.parametrize("shape", [(8,), (300, 300)], ids=["small", "large"])
-@pytest.mark.parametrize("name", ["tf", "a tensor", "a function", "a custom gradient", "an outer product", "NumPy's name"])
+@pytest.mark.parametrize(
+    "name", ["tf", "a tensor", "a function", "a custom gradient", "an outer product", "NumPy's name"]
+)
 def test_outside_of_a_block_too_in_functions_of_tapejax(name, shape, given):
     if name == "an outer product" and len(shape) > 1:
         shape = (90_000,)
