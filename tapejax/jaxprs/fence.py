@@ -71,7 +71,17 @@ trace_context = config.trace_context
 enable_x64: Any = config.enable_x64
 default_device: Any = config.default_device
 transfer_guard: Any = config.transfer_guard_host_to_device
-LOOKING_MODES: Any = (config.debug_nans, config.debug_infs, config.disable_jit)  # they look into a compiled run
+disable_jit: Any = config.disable_jit
+LOOKING_MODES: Any = (config.debug_nans, config.debug_infs, disable_jit)  # they look into a compiled run
+# All settings of a thread that act on a compiled run and are no part of `trace_context`.
+RUN_MODES: Any = (
+    config.debug_nans,
+    config.debug_infs,
+    config.transfer_guard_host_to_device,
+    config.transfer_guard_device_to_device,
+    config.transfer_guard_device_to_host,
+    config.thread_guard,
+)
 
 
 def function_in(bwd: Any) -> Function:

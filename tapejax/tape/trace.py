@@ -45,7 +45,7 @@ class RecorderTrace(Recorder):
 
     def run(self, op: Op, inputs: Values, program: JaxProgram = None) -> Any:
         """Runs `op` under the outer trace and notes it. `program`: the jitted program that it calls, if it does."""
-        before = fence.current_trace()
+        before, inputs = fence.current_trace(), active.owned(inputs)
         try:
             fence.set_trace(self.outer)
             if program is None:
@@ -126,6 +126,7 @@ class RecorderTrace(Recorder):
             outputs = self._run_staged(primitive, subfuns, tracers, params)
             calls.keep_stores_of_rule(subfuns)
             return outputs
+        tracers = active.owned(tracers)
         # Inside jax.grad JAX traces the rule right away, once only: the call is handed on unchanged.
         outputs = fence.under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
         fn, _ = calls.rebind(primitive, subfuns, params)
@@ -135,6 +136,7 @@ class RecorderTrace(Recorder):
     def _run_staged(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
         if not self.recordings:
             return fence.under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
+        tracers = active.owned(tracers)
         key = calls.stable_key(subfuns, tracers, params)
         if key is None:
             call = self._stage(primitive, subfuns, tracers, params, False).value

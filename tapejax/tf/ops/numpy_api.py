@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...jaxprs.canonical import snapshot
 from ..values.settings import settings
 from ..values.tensor import Tensor, Variable, raw
 from ..values.types import Array, Index, Nest, TensorLike
@@ -23,9 +24,11 @@ _JAX_ARGUMENTS = {"a_min": "min", "a_max": "max", "newshape": "shape"}
 
 
 def _arrays(value: Nest) -> Nest:
-    """`value` with raw arrays in the place of tensors and variables, at any depth of lists."""
+    """`value` with raw arrays in the place of tensors and variables, and copies of NumPy's arrays, at any depth of lists."""
     if isinstance(value, (Tensor, Variable)):
         return raw(value)
+    if isinstance(value, np.ndarray):  # the user may write into it before JAX has read it
+        return snapshot(value)
     if isinstance(value, (list, tuple)):
         return type(value)(map(_arrays, value)) if not hasattr(value, "_fields") else value
     return value
