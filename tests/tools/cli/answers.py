@@ -4,6 +4,41 @@ each with a word of the message that it has to get."""
 from __future__ import annotations
 
 RIGHT: dict[str, list[str]] = {
+    "tape_or_functional/slope": [
+        """
+def slope(at):
+    v = tf.Variable(at)
+    with tf.GradientTape(persistent=True) as t:
+        value = tf.square(v) * tf.sin(v)
+    return t.gradient(value, v)""",
+        """
+def slope(x):
+    x = jnp.asarray(x)
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([x])
+        value = jnp.sin(x) * x * x
+    (found,) = tape.gradient(value, [x])
+    return float(found)""",
+        """
+def slope(x):
+    tape = tf.GradientTape()
+    with tape:
+        tape.watch(x)
+        first, second = x * x, jnp.sin(x)
+        both = {"y": first * second}
+    return tape.gradient(both["y"], x)""",
+    ],
+    "tape_or_functional/predicted": [
+        "predicted = dict(tape=None, jax=0)",
+        'predicted = {"jax": jnp.zeros(()), "tape": "None"}',
+        'predicted = {"tape": None, "jax": -0.0}',
+    ],
+    "tape_or_functional/middle": [
+        "middle = jax.vjp(lambda h: x * jnp.sin(h), h)[1](1.0)[0]",
+        "middle = float(jax.grad(lambda v: jnp.sin(v) * 1.5)(2.25))",
+        "middle = jax.grad(lambda h, x: jnp.sin(h) * x, argnums=0)(h, x)",
+        "middle = jnp.cos(h) * x",
+    ],
     "0_a_tape_from_scratch/by-hand": ["by_hand = (math.cos(2) + 3, 2)", "by_hand = np.array([2.584, 2.0])"],
     "0_a_tape_from_scratch/gradient": [
         """
@@ -179,6 +214,36 @@ log_one_minus_exp.defjvps(lambda t, y, x: t * jnp.exp(x) / jnp.expm1(x))""",
 
 # {notebook/cell: [(answer, a word of the message)]}
 WRONG: dict[str, list[tuple[str, str]]] = {
+    "tape_or_functional/slope": [
+        (
+            """
+def slope(x):
+    with tf.GradientTape() as tape:
+        y = x**2 * jnp.sin(x)
+    return tape.gradient(y, x)""",
+            "watch x",
+        ),
+        (
+            """
+def slope(x):
+    y = x**2 * jnp.sin(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+    return tape.gradient(y, x)""",
+            "in the block",
+        ),
+        ("slope = lambda x: jax.grad(lambda x: x**2 * jnp.sin(x))(x)", "no tape"),
+    ],
+    "tape_or_functional/predicted": [
+        ('predicted = {"tape": 0, "jax": 0}', "no"),
+        ('predicted = {"tape": "None", "jax": "None"}', "never None"),
+        ('predicted = {"tape": 1.0, "jax": 0.0}', "flat"),
+    ],
+    "tape_or_functional/middle": [
+        ("middle = tape", "a number"),
+        ("middle = jax.grad(lambda x: jnp.sin(x * x) * x)(1.5)", "along both paths"),
+        ("middle = None", "None"),
+    ],
     "0_a_tape_from_scratch/by-hand": [
         ("by_hand = [3.0, 2.0]", "takes one of them"),
         ("by_hand = [3 * math.cos(2), 2.0]", "added, not multiplied"),
