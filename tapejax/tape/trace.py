@@ -70,6 +70,9 @@ class RecorderTrace(Recorder):
             return self._run_on_ref(primitive, tracers, params, op.name, inputs)
         jitted = primitive.name in contents.JIT and type(self.outer) is fence.EvalTrace
         outputs = self.run(op, inputs, params["jaxpr"] if jitted else None)
+        if primitive.name in contents.LIFTABLE and outputs:
+            for recording in self.recordings:
+                recording.bound[id(outputs[0])] = primitive, params
         if primitive.name in _CALLS and len(outputs) > 1:
             forwarded = contents.forwarded_inputs(params)
             for recording in self.recordings if forwarded else ():
