@@ -37,7 +37,13 @@ def opened(entry: Entry, recording: Recording) -> tuple[GradientTape, list[Any],
     program = program_of(entry, recording)
     if program is None or not 1 < _size(program) <= OPERATIONS:
         return None
-    return active.alone((), _recorded, program, entry.inputs)  # no outer tape records it once more
+    rounds: Rounds = {}
+    return *_taped(entry.inputs, lambda recording: _run(program, entry.inputs, recording, rounds)), rounds
+
+
+def recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[Any]]:
+    """A tape of the operations of a program, none of them opened, its inputs watched; and its outputs."""
+    return _taped(inputs, lambda recording: evaluate(program, inputs, lambda eqn, xs: _bind(eqn, xs, recording, {})))
 
 
 def program_of(entry: Entry, recording: Recording) -> JaxProgram | None:
@@ -60,12 +66,19 @@ def traced(op: Op, inputs: Values) -> JaxProgram | None:
         return None
 
 
-def _recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[Any], Rounds]:
-    rounds: Rounds = {}
-    with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-        tape.watch([x for x in inputs if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.inexact)])
-        outputs = _run(program, inputs, tape._usable(), rounds)
-    return tape, outputs, rounds
+def _taped(inputs: Values, run: Callable[[Recording], list[Any]]) -> tuple[GradientTape, list[Any]]:
+    def taped() -> tuple[GradientTape, list[Any]]:
+        with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+            tape.watch([x for x in inputs if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.inexact)])
+            return tape, run(tape._usable())
+
+    return active.alone((), taped)  # no outer tape records it once more
+
+
+def has_lines(program: JaxProgram) -> bool:
+    """Whether a line of the user's became an equation of a program, at any depth."""
+    equations = contents.open_jaxpr(program).eqns
+    return any(_where(eqn) is not None or any(map(has_lines, contents.jaxprs_in(eqn.params))) for eqn in equations)
 
 
 def _size(program: JaxProgram) -> int:
