@@ -948,7 +948,8 @@ class GradientTape:
         """Looks for the first operation, forward or backward, whose value or cotangent is NaN or infinite.
 
         Forward it looks at all that `target` was computed from, in the order in which it ran; then at the cotangents, in
-        the order of the backward pass. The tape is not used up.
+        the order of the backward pass. The tape is not used up. Inside a loop it names the round, counted from 1 also where
+        the backward pass begins with the last one; inside a loop, a branch or a jitted function the operation and its line.
 
         Raises:
           tf.errors.NonFiniteError: there is one (an `InvalidArgumentError`, as ``tf.debugging.check_numerics`` raises). The

@@ -33,7 +33,7 @@ from jax._src.interpreters import ad, batching, mlir, partial_eval, pxla
 from jax._src.state import types as state_types
 
 from . import cache
-from .types import Function, TraceLike, Value
+from .types import Equation, Function, TraceLike, Value
 
 Jaxpr: Any = core.Jaxpr
 ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", core.Jaxpr)  # one and the same from JAX 0.11 on
@@ -140,6 +140,13 @@ def made_at(tracer: Value) -> str:
     """The line of the user's code that made a tracer, as far as JAX knows."""
     info = getattr(tracer, "_line_info", None)
     return source_info_util.summarize(info) if info is not None else ""
+
+
+def at_source(eqn: Equation) -> Any:
+    """A context: what is traced in it has the line of the user's code and the named scopes of `eqn`, as in `eval_jaxpr`."""
+    source = eqn.source_info
+    scopes = source_info_util.current_name_stack() + source.name_stack
+    return source_info_util.user_context(source.traceback, name_stack=scopes)
 
 
 def refuse_type(kind: type, why: str) -> None:

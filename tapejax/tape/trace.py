@@ -68,8 +68,17 @@ class RecorderTrace(Recorder):
         op, inputs = primitives.recognition.operation(primitive, params, tracers)
         if isinstance(op, PullbackOp) and op.pull is refuse_ref:
             return self._run_on_ref(primitive, tracers, params, op.name, inputs)
-        jitted = primitive.name in contents.JIT and type(self.outer) is fence.EvalTrace
-        outputs = self.run(op, inputs, params["jaxpr"] if jitted else None)
+        if type(self.outer) is fence.EvalTrace:
+            outputs = self.run(op, inputs, params["jaxpr"] if primitive.name in contents.JIT else None)
+        else:  # into the program that is traced it goes as it came, with the lines of its own functions
+
+            def bound() -> Any:
+                return self.note(op, inputs, primitive.bind(*tracers, **params))
+
+            outputs = fence.under(self.outer, bound)
+        if primitive.name in contents.LIFTABLE and outputs:
+            for recording in self.recordings:
+                recording.bound[id(outputs[0])] = primitive, params
         if primitive.name in _CALLS and len(outputs) > 1:
             forwarded = contents.forwarded_inputs(params)
             for recording in self.recordings if forwarded else ():

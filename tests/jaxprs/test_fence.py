@@ -489,6 +489,21 @@ def test_a_tracer_knows_the_line_that_made_it():
     assert __file__ in fence.made_at(kept[0])
 
 
+def test_what_is_traced_at_the_source_of_an_equation_has_its_line_and_its_scopes():
+    def line(x):
+        return jax.named_scope("inner")(jax.lax.sin)(x)
+
+    (eqn,) = jax.make_jaxpr(line)(1.0).eqns
+
+    def again(x):
+        with jax.named_scope("outer"), fence.at_source(eqn):
+            return eqn.primitive.bind(x, **eqn.params)
+
+    (copied,) = jax.make_jaxpr(again)(1.0).eqns
+    assert copied.source_info.traceback is eqn.source_info.traceback
+    assert str(copied.source_info.name_stack) == "outer/inner"
+
+
 def test_a_pullback_takes_symbolic_zeros():
     """What comes back to a result that is not used: JAX runs nothing for it."""
     told = []

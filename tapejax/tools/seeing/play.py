@@ -318,7 +318,7 @@ class _Page:
         plain = not any(isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in values)
         if self.depth == DEPTH or not cotangents or not plain or isinstance(entry.op, PullbackOp):
             return None
-        if (inner_tape := opened(entry.op, entry.inputs)) is None:
+        if (inner_tape := opened(entry, self.walk.recording)) is None:
             return None
         tape, outputs, rounds = inner_tape
         names, tangents = self.walk.names, self.tangents
