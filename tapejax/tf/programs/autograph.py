@@ -297,6 +297,14 @@ def _transpiler() -> Any:
 
         def factory(self, function: types.FunctionType) -> Any:
             """Makes the rewritten function for a closure. No file is written: the code is compiled from the tree."""
+            try:
+                return self._factory(function)
+            finally:
+                for node in ast.walk(ast.parse(_CONTEXTS_AND_OPERATORS)):
+                    for key in anno.keys(node):
+                        anno.delanno(node, key)
+
+        def _factory(self, function: types.FunctionType) -> Any:
             context = converter.ProgramContext(converter.STANDARD_OPTIONS)
             node, ctx = transpiler.GenericTranspiler.transform_function(self, function, context)
             name, free = ctx.info.name, function.__code__.co_freevars
@@ -330,6 +338,16 @@ def _place(node: Node, line: int, anno: types.ModuleType) -> None:
             setattr(node, field, list(value))
     for child in ast.iter_child_nodes(node):
         _place(child, line, anno)
+
+
+# Python has one object for each context and operator of all trees. What malt notes on these is taken off, as other code that
+# copies a tree would have it.
+_CONTEXTS_AND_OPERATORS = """
+x = x and x or not -+~x
+del x
+x + x - x * x @ x / x // x % x ** x << x >> x & x | x ^ x
+x == x != x < x <= x > x >= x is x is not x in x not in x
+"""
 
 
 def why_not(error: BaseException) -> str:

@@ -1,5 +1,6 @@
 """What AutoGraph does that TensorFlow does not, where it does it, and what it leaves alone."""
 
+import ast
 import functools
 import glob
 import os
@@ -24,6 +25,24 @@ pytest.importorskip("malt", reason="the extra `autograph` is not installed")
 def line_of(text):
     with open(__file__) as file:
         return next(i for i, line in enumerate(file, 1) if line.rstrip().endswith(text))
+
+
+def test_nothing_is_left_on_the_nodes_that_all_trees_share():
+    @tf.function
+    def f(x, n):
+        for i in tf.range(n):
+            x = -x + float(i) if not x > 3.0 and n != 2 else x * 2.0 - x**2
+        return x
+
+    f(tf.constant(2.0), tf.constant(3))
+    nodes = {type(node): node for node in ast.walk(ast.parse(autograph._CONTEXTS_AND_OPERATORS))}
+    kinds = ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop
+    shared = [nodes[each] for kind in kinds for each in kind.__subclasses__() if each.__name__ not in REMOVED]
+    assert len(shared) == 32
+    assert [node for node in shared if set(vars(node)) - {"_fields"} or node._fields != type(node)._fields] == []
+
+
+REMOVED = ["AugLoad", "AugStore", "Param"]  # of `ast`; Python makes none
 
 
 # ---- more than TensorFlow's ------------------------------------------------------------------------------------------------
