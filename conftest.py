@@ -79,6 +79,8 @@ def pytest_configure(config):
     if config.getoption("speculate"):
         os.environ["TAPEJAX_SPECULATE"] = "always"
     import_tensorboard()
+    if importlib.util.find_spec("tensorflow_probability") is not None:
+        import tensorflow_probability  # noqa: F401  # before TensorFlow, after which it would import tf_keras, too
     jax.monitoring.register_event_duration_secs_listener(count_programs)
     if config.getoption("shadow"):
         import tapejax

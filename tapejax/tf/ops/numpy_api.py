@@ -43,6 +43,8 @@ def _tensors(value: Nest) -> Nest:
     return value
 
 
+# jnp gives several arrays as a tuple from JAX 0.12 on; TensorFlow, and jnp before, as a list
+_GIVING_LISTS = frozenset("atleast_1d atleast_2d atleast_3d broadcast_arrays meshgrid".split())
 # jnp takes no list for an array, NumPy and TensorFlow do: these of jnp's parameters are lists of arrays, and these no arrays
 _SEVERAL = frozenset("arrays choicelist condlist tup".split())
 _STATIC = "axes axis destination dtype indices_or_sections object optimize pad_width reps shape shift source".split()
@@ -72,7 +74,8 @@ def _wrapped(name: str) -> Callable[..., Nest]:
         args, kwargs = _arrays(args), {_JAX_ARGUMENTS.get(key, key): _arrays(value) for key, value in kwargs.items()}
         if {list, tuple} & set(map(type, (*args, *kwargs.values()))):  # `any` is jnp's in this module
             args, kwargs = _listed(signature, args, kwargs)
-        return _tensors(fn(*args, **kwargs))
+        result = fn(*args, **kwargs)
+        return _tensors(list(result) if name in _GIVING_LISTS and isinstance(result, tuple) else result)
 
     public.__doc__ = f"``jnp.{fn.__name__}``, of tensors, arrays and lists; gives tensors."
     return renamed(name, public)

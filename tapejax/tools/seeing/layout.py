@@ -88,10 +88,12 @@ def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.e
 
 
 def _copy(node: Any) -> Any:
-    """By fields: `copy.deepcopy` also copies what other code hung on the one `ast.Load` of all trees, a whole program."""
+    """By the fields that Python gives its class: other code hangs more on the one `ast.Load` of all trees, a whole program."""
     if isinstance(node, list):
         return [_copy(x) for x in node]
-    return type(node)(**{k: _copy(x) for k, x in ast.iter_fields(node)}) if isinstance(node, ast.AST) else node
+    if not isinstance(node, ast.AST):
+        return node
+    return type(node)(**{name: _copy(getattr(node, name)) for name in type(node)._fields if hasattr(node, name)})
 
 
 def names_in(expression: ast.expr) -> list[str]:
