@@ -18,7 +18,7 @@ import jax.scipy
 import numpy as np
 import pytest
 
-from tapejax import GradientTape, Variable
+from tapejax import GradientTape, Variable, function
 from tapejax.tape import active
 
 MODULES = [f"jax.{name}" for name in "numpy numpy.linalg numpy.fft lax lax.linalg nn image ops random".split()]
@@ -43,9 +43,9 @@ SLOW = ("betabinom", "truncnorm", "special", "random", "scipy.linalg", "sparse.l
 
 
 def functions(module):
-    for name, function in sorted(vars(importlib.import_module(module)).items()):
-        if not name.startswith("_") and callable(function) and not isinstance(function, type):
-            yield name, function
+    for name, fn in sorted(vars(importlib.import_module(module)).items()):
+        if not name.startswith("_") and callable(fn) and not isinstance(fn, type):
+            yield name, fn
 
 
 def is_float(x):
@@ -196,3 +196,45 @@ def test_a_composite_is_refused_by_name(fn):
     for source in (x, c):
         with pytest.raises(LookupError, match="my.scale"):
             tape.gradient(y, source)
+
+
+@pytest.mark.parametrize("name", "max min amax amin nanmax nanmin ptp".split())
+@pytest.mark.parametrize("wide", [False, True])
+def test_the_greatest_complex_number(name, wide):
+    with jax.enable_x64(wide):
+        z = jnp.array([1 + 1j, 2 + 3j, 2 - 1j], complex if wide else "complex64")
+        fn = getattr(jnp, name)
+        with GradientTape() as tape:
+            tape.watch(z)
+            y = fn(z)
+            real = jnp.real(y)
+        assert y == fn(z)
+        np.testing.assert_allclose(tape.gradient(real, z), np.conj(jax.grad(lambda z: jnp.real(fn(z)))(z)))
+
+
+@pytest.mark.skipif(not hasattr(jax.custom_vjp, "defvjp_with_logs"), reason="JAX 0.12 has it")
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(
+    "logs",
+    [lambda x: {"c": x}, lambda x: {"b": (x, None), "a": {"c": 2 * x}}, lambda x: None],
+    ids=["dict", "deep", "none"],
+)
+@pytest.mark.parametrize("within", ["jit", "scan", "cond", "checkpoint", "function", "direct"])
+def test_a_rule_with_logs(within, logs, wide):
+    fn = jax.custom_vjp(jnp.sin)
+    fn.defvjp_with_logs(lambda x: (jnp.sin(x), x), lambda x, ct: ((ct * jnp.cos(x),), logs(ct)))
+    call = {
+        "jit": jax.jit(fn),
+        "scan": lambda x: jax.lax.scan(lambda c, _: (fn(c), None), x, None, length=3)[0],
+        "cond": lambda x: jax.lax.cond(x > 0, fn, jnp.cos, x),
+        "checkpoint": jax.checkpoint(fn),
+        "function": function(fn),
+        "direct": fn,
+    }[within]
+    with jax.enable_x64(wide):
+        x = jnp.asarray(1.0)
+        for _ in range(3):
+            with GradientTape() as tape:
+                tape.watch(x)
+                y = call(x)
+            np.testing.assert_allclose(tape.gradient(y, x), jax.grad(fn if within == "function" else call)(x), 1e-6)
