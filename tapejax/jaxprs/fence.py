@@ -30,6 +30,7 @@ from jax._src import (
     stages,
 )
 from jax._src.interpreters import ad, batching, mlir, partial_eval, pxla
+from jax._src.lax import lax
 from jax._src.state import types as state_types
 
 from . import cache
@@ -319,13 +320,15 @@ _adapted = False
 
 
 def adapt(kind: Any, recording: Callable[[], bool]) -> None:
-    """Puts five of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
+    """Puts seven of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
 
     * ``jax.set_mesh``, ``jax.sharding.get_mesh`` and ``stateful_rng()`` are refused while a program is traced. Under `kind`
       none is.
     * ``jax.closure_convert`` finds the values closed over with respect to which a derivative may be taken: among tracers.
     * Where ``jax_use_simplified_jaxpr_constants`` is on, arrays closed over are written into a program, but those that a
       derivative may be taken with respect to: again tracers. So ``closure_convert`` and ``custom_root`` would not find them.
+    * ``lax.polynomial`` makes NumPy constants of scalar coefficients, but of tracers.
+    * A ``custom_jvp`` function holds its `nondiff_argnums` constant, where they are tracers.
     * A function compiled ahead of time runs without a trace. JAX lets it refuse tracers; `kind` notes the call.
     * A ``custom_jvp`` function looks at its signature at each call, for longer than all else takes. `kind` may know the function.
 
@@ -336,6 +339,8 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         return
     _adapted = True
     perturbed, literalable = custom_derivatives._maybe_perturbed, core.is_literalable
+    constant: Function = lax._const
+    stopped: Any = custom_derivatives._stop_gradient
     call: Function = stages.Compiled.__call__
     call_with_rule: Function = jax.custom_jvp.__call__
 
@@ -349,10 +354,22 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
 
         return looks_past
 
+    def is_recorded(x: Value) -> bool:
+        return isinstance(x, ConcreteArray) and jax.numpy.issubdtype(x.dtype, jax.numpy.inexact) and recording()
+
     @functools.wraps(perturbed)
     def maybe_perturbed(x: Value) -> bool:
-        concrete = isinstance(x, jax.Array) and not isinstance(x, core.Tracer)
-        return (jax.numpy.issubdtype(x.dtype, jax.numpy.inexact) and recording()) if concrete else perturbed(x)
+        return is_recorded(x) if isinstance(x, ConcreteArray) else perturbed(x)
+
+    @functools.wraps(constant)
+    def const(example: Value, x: Value) -> Any:
+        x = x.__jax_array__() if hasattr(type(x), "__jax_array__") else x
+        if not is_recorded(x):
+            return constant(example, x)
+        return lax._convert_element_type(x, jax.dtypes.result_type(example), jax.typeof(example).weak_type)
+
+    def stop_gradient(tree: Any) -> Any:
+        return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if is_recorded(x) else x, stopped(tree))
 
     @functools.wraps(literalable)
     def is_literalable(x: Value, for_ad: bool = False) -> bool:
@@ -377,6 +394,8 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     rule_type: Any = jax.custom_jvp
     rule_type.__call__ = call_known
     custom_derivatives._maybe_perturbed, core.is_literalable = maybe_perturbed, is_literalable
+    derivatives: Any = custom_derivatives
+    derivatives._stop_gradient, lax._const = stop_gradient, const
     core.trace_state_clean = looking_past(core.trace_state_clean)
     compiled_type: Any = stages.Compiled
     compiled_type.__call__ = call_compiled
