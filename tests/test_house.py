@@ -14,7 +14,7 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"
 # The lines of a room, and of its largest file. They are there to ask "does this belong here?": a room may grow past its limit by
 # a twentieth before a test fails, so that one honest line never does.
 LIMITS = {
-    "jaxprs": (1_450, 240),
+    "jaxprs": (1_450, 260),
     "tape": (1_850, 250),
     "execution": (2_500, 640),
     "tf": (15_000, 750),

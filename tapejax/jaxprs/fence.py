@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jax._src import (
     ad_util,
+    api,
     array,
     callback,
     config,
@@ -29,6 +30,7 @@ from jax._src import (
     source_info_util,
     stages,
 )
+from jax._src.config import config_ext
 from jax._src.interpreters import ad, batching, mlir, partial_eval, pxla
 from jax._src.lax import lax
 from jax._src.state import types as state_types
@@ -320,7 +322,7 @@ _adapted = False
 
 
 def adapt(kind: Any, recording: Callable[[], bool]) -> None:
-    """Puts seven of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
+    """Puts eight of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
 
     * ``jax.set_mesh``, ``jax.sharding.get_mesh`` and ``stateful_rng()`` are refused while a program is traced. Under `kind`
       none is.
@@ -328,6 +330,7 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     * Where ``jax_use_simplified_jaxpr_constants`` is on, arrays closed over are written into a program, but those that a
       derivative may be taken with respect to: again tracers. So ``closure_convert`` and ``custom_root`` would not find them.
     * ``lax.polynomial`` makes NumPy constants of scalar coefficients, but of tracers.
+    * Leaving a local ``jax.debug_nans`` or ``jax.debug_infs`` hides the global one: evaluating a jaxpr enters one.
     * A ``custom_jvp`` function holds its `nondiff_argnums` constant, where they are tracers.
     * A function compiled ahead of time runs without a trace. JAX lets it refuse tracers; `kind` notes the call.
     * A ``custom_jvp`` function looks at its signature at each call, for longer than all else takes. `kind` may know the function.
@@ -391,6 +394,15 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         outputs = trace.run_known(fn, args) if recorded else NotImplemented
         return call_with_rule(fn, *args, **kwargs) if outputs is NotImplemented else outputs
 
+    def look(_: Any) -> None:
+        modes = config.debug_nans, config.debug_infs
+        if all([mode.get_local() is config_ext.unset for mode in modes]):
+            api._post_hook_state.set_local(config_ext.unset)
+        else:
+            api._post_hook_state.set_local(api._nan_check_posthook if any([mode.value for mode in modes]) else None)
+
+    for mode in (config.debug_nans, config.debug_infs):
+        mode._update_thread_local_hook = look
     rule_type: Any = jax.custom_jvp
     rule_type.__call__ = call_known
     custom_derivatives._maybe_perturbed, core.is_literalable = maybe_perturbed, is_literalable

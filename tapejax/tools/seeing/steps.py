@@ -22,7 +22,9 @@ from ...jaxprs.types import Value, Values
 from ...places import Line
 from ...tape import active, dispatch, operation, structures
 from ...tape import sweep as derivatives
+from ...tape.derivative import DerivativeOp
 from ...tape.gradient_tape import GradientTape
+from ...tape.operation import Op
 from ...tape.pullback import CustomOp, PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, type_of
@@ -308,6 +310,7 @@ def _first_cotangent(walk: Backward, around: str = "") -> NonFiniteError | None:
             )
             name = walk.names.of(entry.inputs[i])
             said = f"backward: {place}, makes ∂{walk.of}/∂{name} {_what(x)}; what came in was finite: {coming}"
+            said += "".join([_VERSIONS_DIFFER.format(title) for title in _rows(entry.op)])
             return NonFiniteError(said, *about, x, _UNDEFINED)
     return None
 
@@ -336,6 +339,17 @@ def _inside(walk: Backward, entry: Entry, came: Cotangents, place: str) -> NonFi
     if error is not None:
         error.entry, error.line = entry, error.line or entry.line  # the operation on the user's tape
     return error
+
+
+# The row of docs/newest.md for an operation whose derivative has become nan, or is nan no more, with a version of JAX.
+_ROW = {"hypot": "hypot at the origin", "det": "det's Hessian at a singular matrix", "expn": "expn of order zero"}
+_VERSIONS_DIFFER = '; versions of JAX differ in this: "{}" in docs/newest.md'
+
+
+def _rows(op: Op) -> list[str]:
+    """The rows for an operation, or for those that a derivative on the tape is a derivative of."""
+    ops = [step.op for step in op.program.steps] if isinstance(op, DerivativeOp) else [op]
+    return list(dict.fromkeys([_ROW[op.name] for op in ops if op.name in _ROW]))
 
 
 _UNDEFINED = (
