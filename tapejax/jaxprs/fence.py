@@ -17,6 +17,7 @@ import numpy as np
 from jax._src import (
     ad_util,
     api,
+    api_util,
     array,
     callback,
     config,
@@ -76,6 +77,7 @@ default_device: Any = config.default_device
 transfer_guard: Any = config.transfer_guard_host_to_device
 disable_jit: Any = config.disable_jit
 LOOKING_MODES: Any = (config.debug_nans, config.debug_infs, disable_jit)  # they look into a compiled run
+NotFiniteInside: Any = api_util.InternalFloatingPointError  # JAX's own, where such a mode is on: no error for a user
 # All settings of a thread that act on a compiled run and are no part of `trace_context`.
 RUN_MODES: Any = (
     config.debug_nans,

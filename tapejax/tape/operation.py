@@ -18,7 +18,7 @@ from ..jaxprs import dependence, derivatives
 from ..jaxprs.cache import Cache
 from ..jaxprs.canonical import exact
 from ..jaxprs.dependence import Links
-from ..jaxprs.fence import Ref, Tracer, trace_context, user_type
+from ..jaxprs.fence import NotFiniteInside, Ref, Tracer, trace_context, user_type
 from ..jaxprs.types import Function, Positions, Value, Values
 from . import active, dispatch, rules, runner
 from .active import outside
@@ -284,6 +284,8 @@ def _derivative(
             return take(rules.with_rule(op.name, op.fn), active_ins, active_outs, perturbed or active_ins, *flat)
         except (NotImplementedError, ValueError) as error:
             raise _explained(op, error) from error
+        except NotFiniteInside as error:  # of a function inside, which JAX runs anew to find the operation
+            raise FloatingPointError(f"invalid value ({error.args[1]}) in the derivative of {op.name}") from None
 
     run.__name__ = name = f"{op.name}_{kind}"  # as JAX's programs show it
     key = kind, op, active_ins, active_outs, perturbed
