@@ -12,7 +12,10 @@ from jax import lax
 from tapejax import GradientTape
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "newest.md").read_text(encoding="utf-8")
-ROWS = {row[0]: row[1:] for row in re.findall(r"(?m)^\| (?!where|---)(.+?) \| (.+?) \| (.+?) \| (.+?) \| .+? \| (.+?) \|$", PAGE)}
+ROWS = {
+    row[0]: row[1:]
+    for row in re.findall(r"(?m)^\| (?!where|---)(.+?) \| (.+?) \| (.+?) \| (.+?) \| .+? \| (.+?) \|$", PAGE)
+}
 WHAT = re.compile(r"(gradient|second derivative|Hessian|value and gradient) of `(.+?)` at `(.+?)`")
 COLUMN = 0 if jax.__version_info__ < (0, 11) else 1
 

@@ -22,7 +22,9 @@ from ...jaxprs.types import Value, Values
 from ...places import Line
 from ...tape import active, dispatch, operation, structures
 from ...tape import sweep as derivatives
+from ...tape.derivative import DerivativeOp
 from ...tape.gradient_tape import GradientTape
+from ...tape.operation import Op
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, type_of
@@ -278,8 +280,20 @@ def first_not_finite(walk: Backward) -> NonFiniteError | None:
             if _is_not_finite(x):
                 coming = "; ".join(f"∂{step.of}/∂{n} = {value_text(y)}" for n, y in step.incoming)
                 said = f"backward: {place}, makes ∂{step.of}/∂{name} {_what(x)}; what came in was finite: {coming}"
+                said += "".join([_VERSIONS_DIFFER.format(title) for title in _rows(step.entry.op)])
                 return NonFiniteError(said, *about, x, _UNDEFINED)
     return None
+
+
+# The row of docs/newest.md for an operation whose derivative has become nan, or is nan no more, with a version of JAX.
+_ROW = {"hypot": "hypot at the origin", "det": "det's Hessian at a singular matrix", "expn": "expn of order zero"}
+_VERSIONS_DIFFER = '; versions of JAX differ in this: "{}" in docs/newest.md'
+
+
+def _rows(op: Op) -> list[str]:
+    """The rows for an operation, or for those that a derivative on the tape is a derivative of."""
+    ops = [step.op for step in op.program.steps] if isinstance(op, DerivativeOp) else [op]
+    return list(dict.fromkeys([_ROW[op.name] for op in ops if op.name in _ROW]))
 
 
 _UNDEFINED = (

@@ -397,8 +397,8 @@ class Seen(GradientTape):
 
         Raises:
           tf.errors.NonFiniteError: there is one (an `InvalidArgumentError`, as ``tf.debugging.check_numerics`` raises). The
-            message names the operation and the line that ran it; ``error.entry``, ``error.line``, ``error.direction`` and
-            ``error.value`` are for programs.
+            message names the operation and the line that ran it, and where versions of JAX differ in it the row of
+            docs/newest.md; ``error.entry``, ``error.line``, ``error.direction`` and ``error.value`` are for programs.
 
         >>> import jax.numpy as jnp
         >>> import tapejax as tf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from test_plain_jax import split
 
 import tapejax as tf
 from tapejax.execution import schedule
+from tapejax.tools.seeing import steps
 
 
 def line_of(function, text):
@@ -165,6 +167,49 @@ def test_only_a_cotangent():
     assert error.direction == "backward" and error.entry.op.name == "sqrt"
     assert error.line.number == line_of(test_only_a_cotangent, "jnp.sqrt")
     assert "∂y/∂x" in str(error) and "where(ok" in str(error)
+
+
+NEWEST = (Path(__file__).resolve().parents[3] / "docs" / "newest.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("title", steps._ROW.values())
+def test_the_row_of_a_page_is_there(title):
+    assert f"\n| {title} | " in NEWEST
+
+
+def test_where_versions_of_jax_differ():
+    fn, x, title = jnp.hypot, (0.0, 0.0), "hypot at the origin"
+    if jax.__version_info__ < (0, 11):
+        fn, x, title = lambda x: jax.scipy.special.expn(0, x), (1.0,), "expn of order zero"
+    with pytest.raises(tf.errors.NonFiniteError) as caught:
+        nan_at(lambda x: fn(*x), jnp.array(x, jnp.float32))
+    assert f'; versions of JAX differ in this: "{title}" in docs/newest.md. Its derivative' in str(caught.value)
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 11), reason="it is finite there")
+def test_versions_differ_in_what_a_derivative_is_of():
+    def gradient_of_det(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = jnp.linalg.det(x)
+        return tape.gradient(y, x)
+
+    with pytest.raises(tf.errors.NonFiniteError) as caught:
+        nan_at(gradient_of_det, jnp.ones([2, 2]))
+    assert '"det\'s Hessian at a singular matrix" in docs/newest.md' in caught.value.said
+
+
+def test_an_operation_that_gives_nan_on_each_version():
+    with pytest.raises(tf.errors.NonFiniteError) as caught:
+        nan_at(lambda x: jnp.sqrt(x) * 0.0, jnp.zeros(2))
+    assert "versions of JAX" not in str(caught.value)
+
+
+def nan_at(fn, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = fn(x)
+    tape.check_numerics(y, x)
 
 
 def test_the_mended_where():
