@@ -26,6 +26,7 @@ collect_ignore += [f"tapejax/{name}.py" for name in ("data", "keras", "saved_mod
 collect_ignore += [
     f"tests/tape/{name}.py" for name in ("hunt", "interpreted", "kernels", "programs", "twin_tables", "twins")
 ]
+collect_ignore.append("tests/execution/loops.py")
 collect_ignore += [f"tests/tf/programs/{name}.py" for name in ("images", "replicated", "workers")]
 collect_ignore.append("tests/sharded_training.py")  # what test_devices.py runs, as test_distribute.py does those
 if importlib.util.find_spec("flatbuffers") is None:
@@ -78,6 +79,8 @@ def pytest_configure(config):
     if config.getoption("speculate"):
         os.environ["TAPEJAX_SPECULATE"] = "always"
     import_tensorboard()
+    if importlib.util.find_spec("tensorflow_probability") is not None:
+        import tensorflow_probability  # noqa: F401  # before TensorFlow, after which it would import tf_keras, too
     jax.monitoring.register_event_duration_secs_listener(count_programs)
     if config.getoption("shadow"):
         import tapejax
@@ -215,6 +218,7 @@ SAMPLED = {
     "test_nested_properties": "every_pair_of_levels",
     "test_twins": "near_twins",
     "test_compared": "what_is_compared_is_the_same_number",
+    "test_speculation_bits": "each_operation_with_a_number each_operation each_chain",
     "test_unkeyed": "rules_are_told_apart under_transformations_inside_a_block a_warm_step_compiles_nothing",
     "test_primitives": "decompositions elements_by_arrays_of_indices",
     "test_quick_convolutions": "replaced_as_by_xla",

@@ -169,6 +169,9 @@ ADVICE = {
     "it again, where it should work on the values in them.",
     "'float' object has no attribute": "A plain number came where one of your own objects is needed: an input may be a plain "
     "number, such as the 2.5 in `2.5 * a`, and so may a result.",
+    "out of bounds for axis": "An index is too large for its axis. A row belongs to what comes out, a column to what goes in: "
+    "are they in this order, and does each index run over its own axis?",
+    "float division by zero": "A number was divided by zero. A product cannot be divided by a factor that is 0.",
     "'itertools.count'": "`TAGS` counts: the next tag is `next(TAGS)`.",
     "and 'Unknown'": "An Unknown is no number yet: `weighted_sum` writes a row for its product.",
     "required positional argument": "A function was called with too few arguments: `f(*xs)` passes the elements of a list one by "
@@ -284,7 +287,9 @@ def same(
     if numbers and equal(right):
         return
     if numbers:
-        cause = next((said for said, given in (mistakes or {}).items() if equal(given)), "") or _likeness(right, equal)
+        cause = next(
+            (said for said, given in (mistakes or {}).items() if given is not None and equal(given)), ""
+        ) or _likeness(right, equal)
         assert not cause, f"Not right{where}: {cause}."
     if isinstance(answer, (list, tuple)) and len(answer) == 1 and np.shape(answer[0]) == shape:
         raise NotRight(f"Asked for: {words}. This is {kind_of(answer)}: take what is in it.")
@@ -331,6 +336,35 @@ def counted(f: Callable) -> Any:
 
     counting.calls = []
     return counting
+
+
+def loop_mistakes(descent: Callable, **begin: float) -> Mistakes:
+    """What loops with a fault give, where `descent` gives the losses of a right one that begins with `begin`."""
+    with np.errstate(all="ignore"):  # some of them grow without end
+        return _loop_mistakes(descent, begin)
+
+
+def _loop_mistakes(descent: Callable, begin: dict[str, float]) -> Mistakes:
+    rates = {"rate": 0.2, "rate_of_start": begin.get("rate_of_start", 0.0)}
+    right = descent(**begin)
+    found = {
+        "the loss stays what it was: nothing has moved. An assignment to a name changes no variable": [right[0]] * 20,
+        "the loop goes uphill: subtract the gradient": descent(**begin | {k: -v for k, v in rates.items()}),
+        "the errors are added up. The loss is their mean": descent(**begin, reduce=np.sum),
+        "each step is half as long as it should be": descent(**begin | {k: v / 2 for k, v in rates.items()}),
+        "each step is twice as long as it should be": descent(**begin | {k: 2 * v for k, v in rates.items()}),
+        "each loss is noted after its step. Note it before": [*right[1:], descent(**begin)[-1]],
+    }
+    if rates["rate_of_start"]:
+        found["only the speed has moved, the start has to move, too"] = descent(**begin | {"rate_of_start": 0.0})
+        found["only the start has moved, the speed has to move, too"] = descent(**begin, rate=0.0)
+    others = ({"speed": speed} for speed in (0.0, 0.5, -1.0, 1.0))
+    others = [*others, {"speed": 0.0, "start": 1.0, "rate_of_start": 0.2}]
+    for other in others:
+        if other != begin:
+            said = f"this loop begins elsewhere, with {', '.join(f'{k} {v:g}' for k, v in other.items() if k != 'rate_of_start')}"
+            found[said] = descent(**other)
+    return found
 
 
 def agree(found: Any, right: Any, name: str, rtol: float = 1e-6, mistakes: Mistakes | None = None) -> None:

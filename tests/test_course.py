@@ -9,7 +9,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "course.md").read_text(encoding="utf-8")
 NOTEBOOKS = {path.stem.partition("_")[0]: path for path in (ROOT / "notebooks").glob("*.ipynb")}
-LECTURES = re.findall(r"(?ms)^### (?:Lecture|Lab) (\d+[ab]?):(.*?)(?=^##)", PAGE)
+FIRST = "first"  # the lesson that has no number
+LECTURES = re.findall(r"(?ms)^### (?:Lecture |Lab )?(\d+[ab]?|First)(?: lesson)?:(.*?)(?=^##)", PAGE)
+LECTURES = [(number.lower(), text) for number, text in LECTURES]
 
 
 def cells(number):
@@ -23,13 +25,14 @@ def headings(number):
 def numbers_of_lectures():
     """Which notebook each lecture is, as the plan has it."""
     plan = PAGE.partition("## The plan")[2].partition("## Lecture by lecture")[0]
-    return dict(re.findall(r"(?m)^\| (?:lab )?(\d+[ab]?) \| \[?(\d+b?) ", plan))
+    return dict(re.findall(r"(?m)^\| (?:lab )?(first|\d+[ab]?) \| \[?(tape|\d+b?) ", plan))
 
 
 def test_every_notebook_has_its_lecture():
     assert set(NOTEBOOKS) <= set(numbers_of_lectures().values())
     numbers = numbers_of_lectures()
     assert [number for number, _ in LECTURES] == list(numbers)
+    assert numbers.pop(FIRST) == "tape"
     assert all(lecture in (notebook, f"{notebook}a", f"{notebook}b") for lecture, notebook in numbers.items())
 
 
@@ -67,7 +70,8 @@ def test_the_minutes_of_a_lecture_are_counted_and_its_sections_exist(number, tex
             counted[part] += spoken(cell)
     for (minutes, writing, sections), count in zip(parts, counted, strict=True):
         assert abs(minutes - writing - count) <= 1, (sections, minutes, writing, round(count, 1))
-    assert 75 <= sum(minutes for minutes, *_ in parts) <= 85
+    least, most = (40, 45) if number == FIRST else (75, 85)
+    assert least <= sum(minutes for minutes, *_ in parts) <= most
 
 
 def test_what_the_guides_tell_has_its_section():

@@ -41,8 +41,11 @@ def test_a_picture_has_a_text_in_its_place(page):
     assert not [words for words in said if len(words) < 30]
 
 
-def test_the_first_program_prints_what_the_readme_says():
-    program = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[1]
+PROGRAMS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("program", PROGRAMS[:2], ids=["beside jax.grad", "nan"])
+def test_a_program_prints_what_the_readme_says(program):
     says = re.findall(r"(?m)^print\(.*\)  # (.*)$", program)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(program, "README.md", "exec"), {})
@@ -56,7 +59,7 @@ def test_the_first_program_prints_what_the_readme_says():
 def test_the_readme_shows_what_the_tape_says(tmp_path):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     program = tmp_path / "program.py"
-    text = re.search(r"```python\n(.*?)```", readme, re.DOTALL)[1]
+    text = PROGRAMS[1]
     program.write_text(f"{text}\nshown = str(tape), str(tape.as_function(energy, points))\n")
     names = runpy.run_path(str(program))
     tape, energy, points = names["tape"], names["energy"], names["points"]

@@ -14,11 +14,11 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"
 # The lines of a room, and of its largest file. They are there to ask "does this belong here?": a room may grow past its limit by
 # a twentieth before a test fails, so that one honest line never does.
 LIMITS = {
-    "jaxprs": (1_400, 220),
+    "jaxprs": (1_450, 260),
     "tape": (1_850, 250),
     "execution": (2_500, 640),
-    "tf": (14_900, 750),
-    "tools": (7_900, 510),
+    "tf": (15_000, 750),
+    "tools": (8_300, 510),
 }
 GRACE = 1.05
 _LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

@@ -5,6 +5,7 @@ Those of the porting guide and of the page on devices have tests of their own, `
 
 import ast
 import contextlib
+import importlib
 import io
 import re
 from pathlib import Path
@@ -39,11 +40,25 @@ def numbers_apart(text):
 DEVICES = ROOT / "docs" / "devices.md"  # needs eight
 
 
+def wants_another_jax(package):
+    """Whether a package is installed and imports what this JAX took away: asdex 0.5.2 with JAX 0.12."""
+    try:
+        importlib.import_module(package)
+    except ModuleNotFoundError:
+        return False
+    except ImportError as error:
+        return package == "asdex" and "from 'jax." in str(error)
+    return False
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page != DEVICES], ids=lambda page: page.stem)
 def test_the_programs_of_a_page_run(page):
     names = {}
     for number, (block, below) in enumerate(PAGES[page], 1):
-        for package in re.findall(r"(?m)^(?:from|import) (\w+)", block):
+        packages = re.findall(r"(?m)^(?:from|import) (\w+)", block)
+        if any(map(wants_another_jax, packages)):
+            continue
+        for package in packages:
             pytest.importorskip(package)
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             run(block, f"{page.name}, block {number}", names)

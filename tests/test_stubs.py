@@ -95,7 +95,8 @@ def test_programs_are_checked(tmp_path):
     """None in what is right, and all that is wrong."""
     pytest.importorskip("mypy")
     readme = (ROOT / "README.md").read_text()
-    programs = {"right": PROGRAM, "readme": re.search(r"```python\n(.*?)```", readme, re.DOTALL)[1], "wrong": WRONG}
+    first, nan, _ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    programs = {"right": PROGRAM, "readme": first, "readme_nan": nan, "wrong": WRONG}
     for name, text in programs.items():
         (tmp_path / f"{name}.py").write_text(text)
     # silent: in an editable copy tapejax itself would be checked, too

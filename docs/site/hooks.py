@@ -134,10 +134,9 @@ def command_line_page():
 def notebooks():
     """The notebooks in the order of the course, with their titles."""
     page = (ROOT / "docs" / "course.md").read_text(encoding="utf-8")
-    plan = dict.fromkeys(re.findall(r"(?m)^\| (?:lab )?\d+[ab]? \| \[(\d+b?) ", page))  # two lectures may share one
-    found = {path.stem.partition("_")[0]: path for path in (ROOT / "notebooks").glob("*.ipynb")}
-    for number in plan:
-        if path := found.get(number):
+    plan = re.findall(r"(?m)^\| (?:first|(?:lab )?\d+[ab]?) \| \[[^\]]+\]\(\.\./(notebooks/\w+\.ipynb)\)", page)
+    for name in dict.fromkeys(plan):  # two lectures may share one
+        if (path := ROOT / name).exists():
             first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
             title = "".join(first).split("\n")[0].removeprefix("# ").replace("`", "").replace(".", "", 1)
             yield {title: f"notebooks/{path.name}"}

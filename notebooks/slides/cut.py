@@ -46,6 +46,8 @@ def output_height(output):
     page = data.get("text/html", "")
     if "tapejax-play" in page:
         return 720
+    if columns := re.search(r'class="ways".*?min-height:([\d.]+)em', page, re.DOTALL):
+        return 130 + 19 * float(columns[1])
     if image and "data:image/svg+xml" in page:  # a drawing of a tape
         return 40 + min(676, 1.9 * image["height"])
     if image:  # twice as large as in the notebook, if that fits

@@ -15,7 +15,7 @@ import jax
 from ..jaxprs import contents
 from ..jaxprs.dependence import type_has_tangent
 from ..jaxprs.evaluate import evaluate
-from ..jaxprs.fence import Literal
+from ..jaxprs.fence import Literal, at_source
 from ..jaxprs.lifting import run_equation
 from ..jaxprs.types import Atom, Equation, Function, JaxProgram, Values
 
@@ -61,7 +61,8 @@ def _inlined(eqn: Equation, inputs: Values) -> Any:
     """The results of an equation, where XLA will see the equations of a call among those around it."""
     name, params = eqn.primitive.name, eqn.params
     if name in contents.CALLS and (name not in contents.JIT or contents.is_plain_jit(params)):
-        return evaluate(params[contents.CALLS[name]], inputs, _inlined)
+        with at_source(eqn):
+            return evaluate(params[contents.CALLS[name]], inputs, _inlined)
     if name == "cond":
         branches = [jax.make_jaxpr(once(branch))(*branch.in_avals) for branch in params["branches"]]
         eqn = eqn.replace(params=params | {"branches": tuple(branches)})

@@ -1,8 +1,8 @@
 """Convolutions that XLA computes slowly on a CPU, written as others that it computes quickly.
 
 XLA hands most convolutions to Eigen. Those with groups, the kernel's gradient of a dilated or grouped one, and those along three
-axes take it up to four hundred times as long as the same sum written otherwise. `quick` replaces these in a program on its way to
-the compiler, after all derivatives have been taken: what JAX derives of a convolution is a convolution again.
+axes take it up to four hundred times as long as the same sum written otherwise. `rewriting` replaces these, after all derivatives
+have been taken: what JAX derives of a convolution is a convolution again.
 """
 
 from __future__ import annotations
@@ -13,14 +13,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..jaxprs import contents
-from ..jaxprs.canonical import open_jaxpr
-from ..jaxprs.fence import jaxpr_as_fun
-from ..jaxprs.types import Equation, Function, JaxProgram, Value
+from ..jaxprs.types import Equation, Function, Value
 
 CONVOLUTION = "conv_general_dilated"
 PRODUCTS = frozenset(("dot_general", CONVOLUTION))
@@ -237,26 +233,11 @@ def _taken(x: Value, starts: Sequence[int], counts: Sequence[int], steps: Sequen
     return x[(slice(None), *index)]
 
 
-# ---- in a program ---------------------------------------------------------------------------------------------------
+# ---- of an equation -------------------------------------------------------------------------------------------------
 
 
-def quick(program: JaxProgram) -> JaxProgram:
-    """`program` with such convolutions replaced, at any depth; the same object if there are none."""
-    if not contents.contains(program, CONVOLUTION):
-        return program
-    inner = open_jaxpr(program)
-    equations = [_quick(eqn) for eqn in inner.eqns]
-    if all([eqn is before for eqn, before in zip(equations, inner.eqns, strict=True)]):
-        return program
-    inner = inner.replace(eqns=equations)
-    return program.replace(jaxpr=inner) if hasattr(program, "jaxpr") else inner
-
-
-def _quick(eqn: Equation) -> Equation:
-    if eqn.primitive.name != CONVOLUTION:
-        params = {name: contents.mapped(quick, value) for name, value in eqn.params.items()}
-        same = all([_is_same(value, eqn.params[name]) for name, value in params.items()])
-        return eqn if same else eqn.replace(params=params)
+def quick(eqn: Equation) -> Function | None:
+    """The function of its operands that computes a convolution where XLA would be slow; else None."""
     p = eqn.params
     specs = p["dimension_numbers"]
     orders = (
@@ -277,15 +258,13 @@ def _quick(eqn: Equation) -> Equation:
     operands = [v.aval for v in eqn.invars]
     x, w = ([v.shape[i] for i in order] for v, order in zip(operands, orders, strict=False))
     if _rule(x, w, windows) is None:
-        return eqn
+        return None
 
     def convolution(x: Value, w: Value) -> Any:
         y = convolve(x.transpose(orders[0]), w.transpose(orders[1]), windows)
         return y.transpose([orders[2].index(i) for i in range(y.ndim)])
 
-    with eqn.ctx.manager:
-        (call,) = jax.make_jaxpr(jax.jit(convolution))(*operands).eqns
-    return eqn.replace(primitive=call.primitive, params=call.params)
+    return convolution
 
 
 def products(eqn: Equation) -> Any:
@@ -310,18 +289,3 @@ def is_eigens(eqn: Equation) -> bool:
     )
     within = max(p["lhs_dilation"], default=1) == 1 or len(kernel) < 3 and math.prod(kernel) <= math.prod(sizes)
     return within and p["batch_group_count"] == 1 and jnp.issubdtype(eqn.outvars[0].aval.dtype, jnp.floating)
-
-
-def _is_same(x: Any, y: Any) -> bool:
-    return x is y or isinstance(x, (tuple, list)) and len(x) == len(y) and all(map(_is_same, x, y))
-
-
-def made_quick(fn: Function) -> Function:
-    """`fn` with such convolutions replaced, for `jax.jit`."""
-
-    @functools.wraps(fn)
-    def run(*args: Any) -> Any:
-        program, results = jax.make_jaxpr(fn, return_shape=True)(*args)
-        return jax.tree.unflatten(jax.tree.structure(results), jaxpr_as_fun(quick(program))(*args))
-
-    return run

@@ -91,12 +91,13 @@ def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Fun
     same = {name: interning.intern_forward(value) for name, value in params.items()}
     if not contents.among(same) or interning.is_uncacheable(same) or contents.constants_of(same):
         return itself
-    op = _bind_op(primitive, same)
-
-    def call(*inputs: Any) -> Any:
-        return runner.current.run(op, inputs) if type(current_trace()) is EvalTrace else itself(*inputs)
-
-    return itself if isinstance(op, PythonOp) else call
+    op = _known_op(primitive, same)
+    if op is None or isinstance(op, PythonOp):  # another parameter has no key
+        return itself
+    forward = op
+    return lambda *inputs: (
+        runner.current.run(forward, inputs) if type(current_trace()) is EvalTrace else itself(*inputs)
+    )
 
 
 # The operations of primitives and their parameters, and of calls that were traced into jaxprs.
@@ -104,10 +105,15 @@ _ops: Cache[Op] = Cache(2 * CACHED_OPS)
 
 
 def _bind_op(primitive: Primitive, params: Params) -> Op:
+    return _known_op(primitive, params) or _uncacheable(primitive, params)
+
+
+def _known_op(primitive: Primitive, params: Params) -> Op | None:
+    """The Op of a primitive with its parameters; None if one of these has no exact key."""
     try:
         key = primitive, *[(name, interning.interned_key(value)) for name, value in params.items()]
     except UncacheableError:
-        return _uncacheable(primitive, params)
+        return None
     return _ops.get(key, _make_bind_op, primitive, params, key)
 
 

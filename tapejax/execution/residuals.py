@@ -21,7 +21,8 @@ from ..tape.operation import JittedOp, Op, PythonOp, pullback
 from ..tape.recording import Entry, Kept, Recording
 from ..tape.rules import depends_on_rules, has_rule
 from ..tape.slicing import Step
-from .convolutions import PRODUCTS, made_quick, products
+from .convolutions import PRODUCTS, products
+from .rewriting import rewriting
 
 # A call with fewer multiplications in products and convolutions is run again: to hand arrays over would take longer.
 WORTH_KEEPING = 10_000_000
@@ -61,7 +62,9 @@ class KeepingOp(Op):
             outputs = jaxpr_as_fun(self.program)(*flat)
             return [outputs[i] for i in kept]
 
-        super().__init__(noted.name, noted.fn, jit(made_quick(call)), (noted, active_ins, trace_context()))
+        super().__init__(
+            noted.name, noted.fn, jit(rewriting(call, divisions=False)), (noted, active_ins, trace_context())
+        )
 
     def run(self, inputs: Values) -> tuple[list[Any], Kept]:
         """What the operation gives, and what is kept of it."""

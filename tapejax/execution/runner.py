@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..jaxprs import contents
-from ..jaxprs.fence import ConcreteArray, EvalTrace, current_trace, trace_reference, under
-from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Values
+from ..jaxprs.fence import ConcreteArray, EvalTrace, Primitive, current_trace, trace_reference, under
+from ..jaxprs.types import Function, JaxProgram, Params, Values
 from ..tape import active, primitives, runner
 from ..tape.derivative import SweepsOp
 from ..tape.jacobian import BatchOp
@@ -44,7 +44,8 @@ class Fast(runner.Runner):
         return ready(*inputs)
 
     def _prepare(self, op: Op) -> Function:
-        ready = op.call or trial.Trial(op.fn, functools.partial(self._decided, weakref.ref(op)))
+        of_jax = op.bound is not None and isinstance(op.bound[0], Primitive)
+        ready = op.call or trial.Trial(op.fn, functools.partial(self._decided, weakref.ref(op)), not of_jax)
         op.prepared[self] = ready
         return ready
 

@@ -7,11 +7,14 @@ same the last time. Then the chunk runs, the last one with the backward pass. Ea
 plan, by the identity of its Op and its inputs, and is given its output, a ``jax.Array`` as any other. At the first that differs
 the rest is dropped, and all goes on as without a plan.
 
-The output of each operation is computed once, behind a barrier: it is to the last bit what the operation gives compiled alone.
+XLA sees each operation as if it were compiled alone: every number is an input of the program, and what an operation or the
+backward pass reads stands behind a barrier of its own. So results are the same to the last bit, also where XLA would rewrite:
+``x / 41.0`` as a product, ``x + 0.0`` as nothing, two small factors as zero.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +26,7 @@ import numpy as np
 from ..jaxprs import cache, contents
 from ..jaxprs.cache import Cache
 from ..jaxprs.dependence import SCALARS
-from ..jaxprs.fence import LOOKING_MODES, ConcreteArray, EvalTrace, current_trace, trace_context, trace_reference
+from ..jaxprs.fence import RUN_MODES, ConcreteArray, EvalTrace, current_trace, trace_context, trace_reference
 from ..jaxprs.types import Value, Values
 from ..tape import active, runner
 from ..tape.derivative import SweepsOp, derivative_op
@@ -33,7 +36,8 @@ from ..tape.recording import Recording, is_deleted
 from ..tape.rules import depends_on_rules
 from ..tape.slicing import Program, slice_program
 from ..tape.sweep import sweep
-from . import compared, convolutions, schedule, trial
+from . import compared, schedule, trial
+from .rewriting import rewriting
 
 _SETTINGS = {"": False, "on": False, "off": None, "always": True}
 _setting = os.environ.get("TAPEJAX_SPECULATE", "")
@@ -47,10 +51,13 @@ COMPILE, COMPILE_BACKWARD, COMPILE_STEP, SAVED = 20_000, 6_000, 1_500, 20
 # How many operations a plan has at least, how many a chunk has on average and at most, and the bytes of all outputs and gradients
 # together: the gradients are there from the last chunk on.
 SHORTEST, CHUNK_LEAST, CHUNK_MOST, MOST_BYTES = 4, 3, 128, 16 << 20
-# A plan that has failed this often more than it held is dropped. It is made again when it came this many times as often.
-MOST_FAILURES, LATER = 3, 8
-# How many elements an array of NumPy's has at most that is part of a plan, and how many plans may begin alike.
-MOST_ELEMENTS, MOST_ALIKE = 64, 4
+# A plan that has failed more often than this is dropped; each time that it holds makes up for this part of a failure. It is
+# made again when it came this many times as often.
+MOST_FAILURES, REPAID, LATER = 3, 1 / 8, 8
+# How many plans are made that begin alike; one more for each so many times that one of them held.
+MOST_ALIKE, HELD_FOR_ANOTHER = 4, 100
+# How many elements an array of NumPy's has at most that is part of a plan.
+MOST_ELEMENTS = 64
 # What must not run where its operation might not arrive: the first may never end, the second is the user's Python.
 ONLY_IN_TIME = ("while", "pure_callback")
 # XLA's pass that takes barriers away.
@@ -74,19 +81,30 @@ class Sighting(schedule.Sightings):
         self.before, self.at = list[Any](), 2
 
 
+class Beginning:
+    """The plans that begin alike, how many were `made` in all, and how often one of them `held`."""
+
+    __slots__ = ("key", "plans", "made", "held")
+
+    def __init__(self, key: Any) -> None:
+        self.key, self.plans, self.made, self.held = key, list[Plan](), 0, 0
+
+
 class Chunk(NamedTuple):
     """Operations, compiled: from the slots `reads` to what each of them returns, and the gradients at a plan's end.
 
-    The operations are those up to the position `stop`, their outputs the slots from `first` on.
+    The operations are those up to the position `stop`, their outputs the slots from `first` on. `constants`: the arrays of the
+    numbers that are the same each time, which `run` takes after what it reads.
     """
 
     stop: int
     reads: tuple[int, ...]
+    constants: tuple[Any, ...]
     first: int
     run: Callable[..., tuple[list[Any], list[Any]]]
 
 
-_plans: Cache[list[Plan]] = Cache(64)
+_plans: Cache[Beginning] = Cache(64)
 _compiled: Cache[Callable[..., Any]] = Cache(256)
 _sightings: Cache[Sighting] = Cache(1024)
 depends_on_rules(_plans, lambda key: key[:1])
@@ -97,11 +115,11 @@ depends_on_rules(_sightings, lambda key: [step.op for step in key[0].steps])
 class Plan:
     """A recording, and the query that was asked of it. Slots: the outer values, then the outputs in order.
 
-    `values`: of the slots, the constants that are the same each time; `guesses`: what gives those of arrays; `debt`: how often it
-    failed more than it held; `numbers`: what `program` reads, as the query numbered it.
+    `values`: of the slots, the constants that are the same each time; `guesses`: what gives those of arrays; `debt`: its failures
+    that are not made up for; `numbers`: what `program` reads, as the query numbered it; `modes`: JAX's, which must be the same.
     """
 
-    def __init__(self, query: Query, program: Program, before: Sequence[Any]):
+    def __init__(self, query: Query, program: Program, beginning: Beginning, before: Sequence[Any]):
         numbered, values, recording = *query.numbers, query.recording
         written = [x for _, _, outs in numbered.entries for x in outs]
         outer = sorted({*range(len(values))}.difference(written))
@@ -110,7 +128,8 @@ class Plan:
         slots = {id(x): slot[number] for number, x in enumerate(values) if type(x) is ConcreteArray}
         if len(slot) != len(order):  # an operation gave the same array twice
             raise NoPlanError
-        self.program, self.numbers, self.context, self.debt = program, query.read, numbered.context, 0
+        self.program, self.numbers, self.debt, self.modes = program, query.read, 0.0, modes()
+        self.beginning = beginning
         self.ops = [op for op, _, _ in numbered.entries]
         self.ins = [tuple([slot[x] for x in ins]) for _, ins, _ in numbered.entries]
         self.outs = [tuple([slot[x] for x in outs]) for _, _, outs in numbered.entries]
@@ -118,22 +137,22 @@ class Plan:
         asked = *numbered.targets, *numbered.sources, *[x for _, x in numbered.watched[: len(query.watched)]]
         self.asked = [*map(slot.get, asked), *map(slots.get, recording.watched)]
         self.state = _state(query)
-        self.key = _key(recording, self.ops[0], self.ins[0])
         self.where = recording.marks[0].where  # kept alive: the key has its identity
         self.outer, self.types = len(outer), [_type(values[x]) for x in outer]
         self.arrays = [i for i, x in enumerate(order) if type(values[x]) is ConcreteArray]
         self.values: list[Any] = [None] * len(order)
         self.guesses: dict[int, Callable[[], Any]] = {}
-        holders = {key: holder for holder, held in recording.variables.values() if len(held) == 1 for key in held}
+        holders = _holders(recording)
         for i, x in enumerate(outer):
-            attributes = getattr(holders.get(id(values[x])), "__dict__", {})
-            value, former = values[x], before[x] if len(before) == len(values) else None
+            value, former = values[x], before[x] if len(before) == len(values) else None  # type: Any, Any
             if _is_constant(value):
                 self.values[i] = value if _same(value, former) else None
-            elif name := next((k for k, y in attributes.items() if y is value), None):
-                holder = weakref.ref(holders[id(value)])
-                self.guesses[i] = lambda holder=holder, name=name: getattr(holder(), name, None)  # type: ignore[misc]
-            elif type(former) is weakref.ref and former() is value:
+                continue
+            holder, alive = holders.get(id(value)), former() if type(former) is weakref.ref else None
+            name = next((k for k, y in getattr(holder, "__dict__", {}).items() if y is value), None)
+            if name and alive is holder:
+                self.guesses[i] = functools.partial(_value_of, former, name)
+            elif alive is value:
                 self.guesses[i] = former
         self.chunks = self._chunks([values[x] for x in order])
 
@@ -160,11 +179,12 @@ class Plan:
         place = {i: k for k, i in enumerate([*reads, *constants, *outs])}.__getitem__
         same = tuple([(op, tuple(map(place, ins))) for op, ins in steps])
         backward = (self.program, tuple(map(place, ends))) if ends else None
-        given, fixed = [values[i] for i in reads], [values[i] for i in constants]
-        key = same, backward, tuple(map(_type, given)), tuple(map(_digits, fixed)), self.context
+        fixed = tuple([trial.array_of(values[i]) for i in constants])
+        inputs = [*[values[i] for i in reads], *fixed]
+        key = same, backward, tuple(map(_type, inputs)), self.modes
         avals = [values[i].aval for i in outs]
-        run = _compiled.peek(key) or _compiled.get(key, _compile, same, backward, given, fixed, avals)
-        return Chunk(stop, reads, outs[0], run)
+        run = _compiled.peek(key) or _compiled.get(key, _compile, same, backward, inputs, avals)
+        return Chunk(stop, reads, fixed, outs[0], run)
 
     def fits(self, inputs: Values) -> bool:
         """Whether it may begin with these `inputs` of its first operation."""
@@ -184,6 +204,20 @@ class Plan:
         return x.aval is self.types[slot] and not x.committed
 
 
+def modes() -> Any:
+    """All of JAX's settings that what runs depends on."""
+    return trace_context(), *[mode.value for mode in RUN_MODES]
+
+
+def _holders(recording: Recording) -> dict[int, Any]:
+    """The variable whose only array is the one with this `id`."""
+    return {key: holder for holder, held in recording.variables.values() if len(held) == 1 for key in held}
+
+
+def _value_of(holder: weakref.ref[Any], name: str) -> Any:
+    return getattr(holder(), name, None)
+
+
 def _longest(ops: Sequence[Op]) -> int:
     """How many operations a chunk has at most: where a loop was unrolled, a number that makes chunks equal."""
     ids, middle = list(map(id, ops)), len(ops) // 3
@@ -192,26 +226,31 @@ def _longest(ops: Sequence[Op]) -> int:
     return CHUNK_MOST // period * period
 
 
-def _compile(steps: Any, backward: Any, given: Values, constants: Values, avals: Sequence[Any]) -> Callable[..., Any]:
+def _compile(steps: Any, backward: Any, inputs: Values, avals: Sequence[Any]) -> Callable[..., Any]:
     """The program of operations whose outputs are of the types `avals`; `backward`: the gradient's program and its values."""
 
-    def ahead(*inputs: Any) -> tuple[list[Any], list[Any]]:
-        values, returned = [*inputs, *constants], []
+    def ahead(*given: Any) -> tuple[list[Any], list[Any]]:
+        values, returned = list(given), []
         for op, ins in steps:
-            # the barrier takes any pytree, though JAX has no types for it
-            returned.append(jax.lax.optimization_barrier(runner.current.run(op, [values[i] for i in ins])))  # type: ignore[no-untyped-call]
+            returned.append(runner.current.run(op, _apart([values[i] for i in ins])))
             values += jax.tree.leaves(returned[-1])
-        back = backward and derivative_op("gradient", sweep, backward[0]).fn(*[values[i] for i in backward[1]])
-        return returned, back or []
+        if backward is None:
+            return returned, []
+        program, ends = backward
+        pull_back = rewriting(derivative_op("gradient", sweep, program).fn)  # as `trial` runs it
+        return returned, pull_back(*_apart([values[i] for i in ends]))
 
     compiled = jax.jit(ahead, compiler_options=_OPTIONS)
-    program = compiled.trace(*given).jaxpr
-    if convolutions.quick(program) is not program:  # as `trial` replaces them
-        compiled = jax.jit(convolutions.made_quick(ahead), compiler_options=_OPTIONS)
+    program = compiled.trace(*inputs).jaxpr
     late = any([contents.contains(program, name) for name in ONLY_IN_TIME])
     if late or program.effects or program.out_avals[: len(avals)] != avals:
         raise NoPlanError
     return compiled
+
+
+def _apart(inputs: Values) -> Any:
+    """`inputs`, of which XLA learns nothing from the program around."""
+    return jax.lax.optimization_barrier(inputs) if inputs else inputs  # type: ignore[no-untyped-call]  # JAX has no types for it
 
 
 # ---- constants: to a tape they are their digits, not values with an identity -------------------------------------------
@@ -253,7 +292,8 @@ def run_sweeps(op: SweepsOp, inputs: Values) -> list[Any]:
     session = query and query.ahead
     if session is not None and op.take is sweep:
         query.ahead = None
-        session.plan.debt = max(0, session.plan.debt - 2)  # one was for having begun
+        session.plan.debt = max(0, session.plan.debt - 1 - REPAID)  # one was for having begun
+        session.plan.beginning.held += 1
         if session.back:
             back = iter(session.back)
             gradients = [None if slot is None else next(back) for slot in op.program.sources]
@@ -279,22 +319,29 @@ def _learn(query: Query, program: Program) -> None:
         cost = COMPILE_BACKWARD * steps if whole else COMPILE_STEP * min(len(entries), 2 * CHUNK_MOST)
         sighting.at = 3 + (COMPILE + cost) // (SAVED * (steps if whole else len(entries)))
     count = sighting.again() + 1
-    if count == sighting.at - 1:  # of arrays weak references
-        sighting.before = [weakref.ref(x) if type(x) is ConcreteArray else _is_constant(x) and x for x in values]
+    if count == sighting.at - 1:  # of arrays and variables weak references
+        holders = _holders(recording)
+        sighting.before = [
+            weakref.ref(holders.get(id(x), x)) if type(x) is ConcreteArray else _is_constant(x) and x for x in values
+        ]
     elif count == sighting.at:
         sighting.at *= LATER
         before, sighting.before = sighting.before, []
         size = sum([getattr(x, "nbytes", 0) for xs in (query.arrays, *[e.outputs for e in entries]) for x in xs])
         plain = entries is recording.entries and all([_is_plain(entry.op, entry.outputs) for entry in entries])
-        if not plain or size > MOST_BYTES:
+        key = _key(recording, query.numbers[0].entries[0][0], entries[0].inputs)
+        beginning = _plans.peek(key) or _plans.get(key, Beginning, key)
+        if not plain or size > MOST_BYTES or beginning.made >= MOST_ALIKE + beginning.held // HELD_FOR_ANOTHER:
             return
         try:
-            plan = Plan(query, program, before)
+            plan = Plan(query, program, beginning, before)
         except NoPlanError:
             return
-        alike = _plans.peek(plan.key) or _plans.get(plan.key, list)
-        others = [x for x in alike if (x.program, x.asked) != (program, plan.asked) or not x.fits(entries[0].inputs)]
-        alike[:] = [plan, *others[: MOST_ALIKE - 1]]
+        beginning.made += 1
+        alike = [
+            x for x in beginning.plans if (x.program, x.asked) != (program, plan.asked) or not x.fits(entries[0].inputs)
+        ]
+        beginning.plans = [plan, *alike[: MOST_ALIKE - 1]]
         begun = True
 
 
@@ -310,7 +357,7 @@ def _is_plain(op: Op, outputs: Values) -> bool:
 def _state(query: Query) -> Any:
     """What a gradient depends on, beside the values."""
     ops, begins = [entry.op for entry in query.entries], [begin for _, begin in query.recording.watched.values()]
-    return ops, begins, query.held, len(query.watched), query.include_nondifferentiable, trace_context()
+    return ops, begins, query.held, len(query.watched), query.include_nondifferentiable, modes()
 
 
 def _key(recording: Recording, op: Op, inputs: Sequence[Any]) -> Any:
@@ -320,7 +367,6 @@ def _key(recording: Recording, op: Op, inputs: Sequence[Any]) -> Any:
 # ---- following -------------------------------------------------------------------------------------------------------
 
 _of_thread = active._eager_recordings
-_nans, _infs, _ = LOOKING_MODES
 
 
 def follow(op: Op, inputs: Values) -> Any:
@@ -343,10 +389,12 @@ def follow(op: Op, inputs: Values) -> Any:
 
 def _begin(recording: Recording, op: Op, inputs: Values) -> Session | None:
     """A session, if there is a plan that begins in this way."""
-    alike = _plans.peek(_key(recording, op, inputs)) or []
-    for plan in alike[:]:
+    beginning = _plans.peek(_key(recording, op, inputs))
+    if beginning is None:
+        return None
+    for plan in beginning.plans:
         if plan.debt > MOST_FAILURES:
-            alike[:] = [x for x in alike if x is not plan]
+            beginning.plans = [x for x in beginning.plans if x is not plan]
         elif plan.fits(inputs):
             plan.debt += 1
             return Session(plan)
@@ -372,7 +420,7 @@ class Session:
         planned = plan.ops[position] if position < len(plan.ops) else None
         if op is not planned and (cache.shadow is None or op != planned):
             return None
-        if len(inputs) != len(plan.ins[position]) or trace_context() != plan.context or _nans.value or _infs.value:
+        if len(inputs) != len(plan.ins[position]) or modes() != plan.modes:
             return None
         chunk = plan.chunks[position] if position == self.stop else None
         for slot in chunk.reads if chunk is not None else ():
@@ -395,9 +443,10 @@ class Session:
         if not trial._plain() or not all([i >= plan.outer or plan.is_typed(values[i], i) for i in chunk.reads]):
             return False
         try:
-            returned, back = chunk.run(*given)
+            returned, back = chunk.run(*given, *chunk.constants)
         except Exception:  # of any type: it is for the operation that reads a deleted array, say, to tell
             return False
+        given += chunk.constants
         leaves = jax.tree.leaves(returned)
         values[chunk.first : chunk.first + len(leaves)] = leaves
         self.stop, self.returned, self.back = chunk.stop, iter(returned), back
@@ -407,7 +456,10 @@ class Session:
         """The program of `query` and the values that it reads, if it is the plan's, of the plan's recording."""
         plan, values, recording = self.plan, self.values, query.recording
         recording.ahead = False
-        alive = plan in (_plans.peek(plan.key) or ())  # a gradient may have been registered
+        beginning = plan.beginning
+        alive = (
+            plan in beginning.plans and _plans.peek(beginning.key) is beginning
+        )  # a gradient may have been registered
         as_planned = alive and self.position == len(plan.ops) and _state(query) == plan.state
         if not as_planned or type(current_trace()) is not EvalTrace or query.entries is not recording.entries:
             return None

@@ -23,7 +23,7 @@ from jax import jit  # the real one, though a user may replace `jax.jit`
 
 from ..jaxprs import cache, contents
 from ..jaxprs.cache import Cache, on_clear
-from ..jaxprs.canonical import open_jaxpr
+from ..jaxprs.canonical import open_jaxpr, snapshot
 from ..jaxprs.fence import (
     LOOKING_MODES,
     ConcreteArray,
@@ -41,6 +41,7 @@ from ..jaxprs.types import Equation, Function, JaxProgram, Value, Values
 from . import compared, convolutions
 from .host.interpreter import Interpreter
 from .host.numpy_errors import Unsupported, with_errors
+from .rewriting import rewriting, rewritten
 
 # What compiling costs, in microseconds: for the program, and for each of its equations.
 COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
@@ -65,7 +66,8 @@ MOST_NUMBERS = 1 << 21
 CHEAPER = 4
 # After so many compiled runs for each set of types that were seen, an operation is called without looking at the types.
 RUNS_TO_DECIDE = 100
-# Options of XLA on a CPU. Unknown ones are an error; then there are none.
+# Options of XLA on a CPU. Unknown ones are an error; then there are none. JAX 0.12 has fusion emitters only: with these, and
+# the other options, compiling takes more than half the time, and a short program as long.
 CHEAP = {
     "xla_backend_optimization_level": 0,
     "xla_cpu_parallel_codegen_split_count": 1,
@@ -104,13 +106,15 @@ class Plan:
 class Trial:
     """``jax.jit(fn)`` of flat arrays, run by the means that cost least until it has come back often enough.
 
-    `on_decided` is called once, with the compiled function, when there is nothing left to decide.
+    `on_decided` is called once, with the compiled function, when there is nothing left to decide. `divides`: whether a division
+    is one, where `jax.jit` multiplies (see `rewriting`).
     """
 
     __slots__ = (
         "_fn",
+        "_divides",
         "_jitted",
-        "_quick",
+        "_rewritten",
         "_plans",
         "_compiled_runs",
         "_decided",
@@ -118,10 +122,10 @@ class Trial:
         "__weakref__",
     )
 
-    def __init__(self, fn: Function, on_decided: Any = None):
-        self._fn = fn
+    def __init__(self, fn: Function, on_decided: Any = None, divides: bool = False):
+        self._fn, self._divides = fn, divides
         self._jitted = jit(fn)
-        self._quick = False  # whether convolutions have been replaced
+        self._rewritten = False  # whether equations have been replaced
         self._plans: dict[Any, Plan] = {}
         self._compiled_runs = 0
         self._decided = False
@@ -167,8 +171,8 @@ class Trial:
             return Plan(self._run_compiled)
         traced = self._jitted.trace(*args)
         program = traced.jaxpr
-        if not self._quick and convolutions.quick(program) is not program:
-            self._quick, self._fn = True, convolutions.made_quick(self._fn)
+        if not self._rewritten and rewritten(program, self._divides) is not program:
+            self._rewritten, self._fn = True, rewriting(self._fn, self._divides)
             self._jitted = jit(self._fn)
             return self._plan(args)
         if not enabled:
@@ -306,9 +310,14 @@ class KeptNumber:
         if self._seen < 2:
             self._seen += 1
             return number
-        aval = jax.typeof(number)
-        self.array = array_from_host(_as_numpy(number, aval.dtype), aval)
+        self.array = array_of(number)
         return self.array
+
+
+def array_of(constant: Any) -> Any:
+    """The array that JAX would make of a number or of an array of NumPy's."""
+    aval = jax.typeof(constant)
+    return array_from_host(snapshot(_as_numpy(constant, aval.dtype)), aval)
 
 
 def _as_numpy(x: Value, dtype: Any) -> np.ndarray:

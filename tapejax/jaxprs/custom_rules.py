@@ -176,7 +176,7 @@ def _traced_vjp(params: Params) -> _Rule:
     residuals = [next(residual_avals) if i is None else in_avals[i] for i in trees[2]]
     assert len(residuals) == trees[1].num_leaves
     cotangents = [aval.to_ct_aval() for aval in params["call_jaxpr"].out_avals]
-    template: Any = None  # lists and tuples, and what is no number in them
+    template: Any = None  # the containers, and what is no number in them
 
     def backward(*args: Any) -> list[Any]:
         nonlocal template
@@ -212,14 +212,14 @@ def _is_number(x: Value) -> bool:
 
 
 def _flat(result: Any) -> list[Any]:
-    return jax.tree.leaves(result, is_leaf=lambda x: not isinstance(x, (tuple, list)))
+    return jax.tree.leaves(result, is_leaf=lambda x: x is None)  # a rule gives None for a zero, and logs in containers
 
 
 def _filled(result: Any, numbers: Iterator[Any]) -> Any:
     """`result` with the next of `numbers` in the place of each number."""
-    if isinstance(result, (tuple, list)):
-        return type(result)([_filled(x, numbers) for x in result])
-    return next(numbers) if result is _HOLE or _is_number(result) else result
+    return jax.tree.map(
+        lambda x: next(numbers) if x is _HOLE or _is_number(x) else x, result, is_leaf=lambda x: x is None
+    )
 
 
 for _name in ("custom_jvp_call", "custom_vjp_call"):

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jax._src import (
     ad_util,
+    api,
     array,
     callback,
     config,
@@ -29,11 +30,13 @@ from jax._src import (
     source_info_util,
     stages,
 )
+from jax._src.config import config_ext
 from jax._src.interpreters import ad, batching, mlir, partial_eval, pxla
+from jax._src.lax import lax
 from jax._src.state import types as state_types
 
 from . import cache
-from .types import Function, TraceLike, Value
+from .types import Equation, Function, TraceLike, Value
 
 Jaxpr: Any = core.Jaxpr
 ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", core.Jaxpr)  # one and the same from JAX 0.11 on
@@ -71,7 +74,17 @@ trace_context = config.trace_context
 enable_x64: Any = config.enable_x64
 default_device: Any = config.default_device
 transfer_guard: Any = config.transfer_guard_host_to_device
-LOOKING_MODES: Any = (config.debug_nans, config.debug_infs, config.disable_jit)  # they look into a compiled run
+disable_jit: Any = config.disable_jit
+LOOKING_MODES: Any = (config.debug_nans, config.debug_infs, disable_jit)  # they look into a compiled run
+# All settings of a thread that act on a compiled run and are no part of `trace_context`.
+RUN_MODES: Any = (
+    config.debug_nans,
+    config.debug_infs,
+    config.transfer_guard_host_to_device,
+    config.transfer_guard_device_to_device,
+    config.transfer_guard_device_to_host,
+    config.thread_guard,
+)
 
 
 def function_in(bwd: Any) -> Function:
@@ -130,6 +143,13 @@ def made_at(tracer: Value) -> str:
     """The line of the user's code that made a tracer, as far as JAX knows."""
     info = getattr(tracer, "_line_info", None)
     return source_info_util.summarize(info) if info is not None else ""
+
+
+def at_source(eqn: Equation) -> Any:
+    """A context: what is traced in it has the line of the user's code and the named scopes of `eqn`, as in `eval_jaxpr`."""
+    source = eqn.source_info
+    scopes = source_info_util.current_name_stack() + source.name_stack
+    return source_info_util.user_context(source.traceback, name_stack=scopes)
 
 
 def refuse_type(kind: type, why: str) -> None:
@@ -302,13 +322,16 @@ _adapted = False
 
 
 def adapt(kind: Any, recording: Callable[[], bool]) -> None:
-    """Puts five of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
+    """Puts eight of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
 
     * ``jax.set_mesh``, ``jax.sharding.get_mesh`` and ``stateful_rng()`` are refused while a program is traced. Under `kind`
       none is.
     * ``jax.closure_convert`` finds the values closed over with respect to which a derivative may be taken: among tracers.
     * Where ``jax_use_simplified_jaxpr_constants`` is on, arrays closed over are written into a program, but those that a
       derivative may be taken with respect to: again tracers. So ``closure_convert`` and ``custom_root`` would not find them.
+    * ``lax.polynomial`` makes NumPy constants of scalar coefficients, but of tracers.
+    * Leaving a local ``jax.debug_nans`` or ``jax.debug_infs`` hides the global one: evaluating a jaxpr enters one.
+    * A ``custom_jvp`` function holds its `nondiff_argnums` constant, where they are tracers.
     * A function compiled ahead of time runs without a trace. JAX lets it refuse tracers; `kind` notes the call.
     * A ``custom_jvp`` function looks at its signature at each call, for longer than all else takes. `kind` may know the function.
 
@@ -319,6 +342,8 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         return
     _adapted = True
     perturbed, literalable = custom_derivatives._maybe_perturbed, core.is_literalable
+    constant: Function = lax._const
+    stopped: Any = custom_derivatives._stop_gradient
     call: Function = stages.Compiled.__call__
     call_with_rule: Function = jax.custom_jvp.__call__
 
@@ -332,10 +357,22 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
 
         return looks_past
 
+    def is_recorded(x: Value) -> bool:
+        return isinstance(x, ConcreteArray) and jax.numpy.issubdtype(x.dtype, jax.numpy.inexact) and recording()
+
     @functools.wraps(perturbed)
     def maybe_perturbed(x: Value) -> bool:
-        concrete = isinstance(x, jax.Array) and not isinstance(x, core.Tracer)
-        return (jax.numpy.issubdtype(x.dtype, jax.numpy.inexact) and recording()) if concrete else perturbed(x)
+        return is_recorded(x) if isinstance(x, ConcreteArray) else perturbed(x)
+
+    @functools.wraps(constant)
+    def const(example: Value, x: Value) -> Any:
+        x = x.__jax_array__() if hasattr(type(x), "__jax_array__") else x
+        if not is_recorded(x):
+            return constant(example, x)
+        return lax._convert_element_type(x, jax.dtypes.result_type(example), jax.typeof(example).weak_type)
+
+    def stop_gradient(tree: Any) -> Any:
+        return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if is_recorded(x) else x, stopped(tree))
 
     @functools.wraps(literalable)
     def is_literalable(x: Value, for_ad: bool = False) -> bool:
@@ -357,9 +394,20 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         outputs = trace.run_known(fn, args) if recorded else NotImplemented
         return call_with_rule(fn, *args, **kwargs) if outputs is NotImplemented else outputs
 
+    def look(_: Any) -> None:
+        modes = config.debug_nans, config.debug_infs
+        if all([mode.get_local() is config_ext.unset for mode in modes]):
+            api._post_hook_state.set_local(config_ext.unset)
+        else:
+            api._post_hook_state.set_local(api._nan_check_posthook if any([mode.value for mode in modes]) else None)
+
+    for mode in (config.debug_nans, config.debug_infs):
+        mode._update_thread_local_hook = look
     rule_type: Any = jax.custom_jvp
     rule_type.__call__ = call_known
     custom_derivatives._maybe_perturbed, core.is_literalable = maybe_perturbed, is_literalable
+    derivatives: Any = custom_derivatives
+    derivatives._stop_gradient, lax._const = stop_gradient, const
     core.trace_state_clean = looking_past(core.trace_state_clean)
     compiled_type: Any = stages.Compiled
     compiled_type.__call__ = call_compiled

@@ -17,7 +17,7 @@ from . import cache
 from .canonical import open_jaxpr
 from .contents import JIT, RULES, constants_of, facts, is_plain_jit, scan_counts
 from .evaluate import evaluate
-from .fence import UNSPECIFIED
+from .fence import UNSPECIFIED, at_source
 from .interning import intern
 from .types import Equation, Function, JaxProgram, Params, Primitive, Value, Values
 
@@ -61,8 +61,8 @@ def _evaluate(jaxpr: JaxProgram, args: Values, lifted: dict[int, Value]) -> list
 
 
 def run_equation(lifted: dict[int, Value], eqn: Equation, args: Values) -> Sequence[Any]:
-    """The results of one equation of a jaxpr, in the context in which it was traced."""
-    with eqn.ctx.manager:
+    """The results of one equation of a jaxpr, in the context in which it was traced, and as of the line that became it."""
+    with at_source(eqn), eqn.ctx.manager:
         out = _bind_lifted(eqn.primitive, eqn.params, args, lifted)
     return out if eqn.primitive.multiple_results else [out]
 

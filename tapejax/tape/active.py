@@ -45,7 +45,7 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
         return self._recordings.active
 
     def note(self, op: Any, inputs: Values, outputs: Any, kept: Kept | None = None) -> Any:
-        """Appends an entry to every active recording and returns `outputs`."""
+        """Appends an entry to every active recording and returns `outputs`. `inputs` are `owned`."""
         recordings = self._recordings.active
         if not recordings:
             return outputs
@@ -57,10 +57,6 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
         else:
             outputs = distinct(outputs, inputs)
             flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
-        for x in inputs:
-            if type(x) is not ConcreteArray and isinstance(x, np.ndarray):  # the user may change it later
-                inputs = [*map(snapshot, inputs)]
-                break
         where, frames = calls(4, self._recordings.block)
         entry = new_tuple(Entry, (op, tuple(inputs), flat, where, kept, frames))
         for recording in recordings:
@@ -79,6 +75,18 @@ copy_op: Any = None
 def copied(x: Value) -> Any:
     """A copy of the array `x`, which to a tape is another value."""
     return runner.current.run(copy_op, (x,))
+
+
+def owned(inputs: Values) -> Values:
+    """`inputs`, with a copy of each NumPy array: what an operation is given and what a recording keeps.
+
+    The user may write into an array as soon as the operation has returned. JAX takes its memory without a copy where that is
+    aligned, and may read it later than that.
+    """
+    for x in inputs:
+        if type(x) is not ConcreteArray and isinstance(x, np.ndarray):
+            return [*map(snapshot, inputs)]
+    return inputs
 
 
 def distinct(outputs: Any, inputs: Values) -> Any:

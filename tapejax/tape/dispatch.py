@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
-import numpy as np
 
 from ..jaxprs.cache import recovered
 from ..jaxprs.fence import ConcreteArray, EvalTrace, set_trace_key, set_trace_reference, trace_reference
@@ -26,7 +25,7 @@ def run(op: Op, inputs: Values) -> Any:
 
     It is called by a function of tapejax's, not by the user's code: the search for the user's line begins above that.
     """
-    trace = trace_reference.value
+    trace, inputs = trace_reference.value, active.owned(inputs)
     if type(trace) is not active.kind:
         try:
             return runner.current.run(op, inputs) if type(trace) is EvalTrace else op.traced(inputs)
@@ -44,8 +43,6 @@ def run(op: Op, inputs: Values) -> Any:
         for x in inputs:  # from here on the part of `Recorder.note` that one array needs, inlined for speed
             if x is outputs:
                 outputs = copied(outputs)
-            elif type(x) is not ConcreteArray and isinstance(x, np.ndarray):
-                return trace.note(op, inputs, outputs)
         where, frames = calls(3, trace._recordings.block)
         entry = new_tuple(Entry, (op, tuple(inputs), (outputs,), where, None, frames))
         for recording in trace._recordings.active:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import jax
 
 from ..jaxprs.fence import ConcreteArray, Tracer
-from ..jaxprs.types import Value, Where
+from ..jaxprs.types import Params, Primitive, Value, Where
 from ..places import Line, Place, caller, line_of
 
 if TYPE_CHECKING:
@@ -104,6 +104,9 @@ class Recording:
         # for `explain`: events, and by id weak references to the values of the recordings before a reset
         self.marks: list[Mark] = []
         self.forgotten: dict[int, weakref.ref[Any]] = {}
+        # id of the first output of a call with programs -> its primitive and parameters as they came: an Op has those of the
+        # first call that was equal, which may be another function's
+        self.bound: dict[int, tuple[Primitive, Params]] = {}
         # id of an output of a jitted call -> the input that the call returned unchanged as that output
         self.forwarded: dict[int, Value] = {}
         # id of what another library's variable holds -> what it held before jitted calls returned that unchanged

@@ -45,7 +45,7 @@ class RecorderTrace(Recorder):
 
     def run(self, op: Op, inputs: Values, program: JaxProgram = None) -> Any:
         """Runs `op` under the outer trace and notes it. `program`: the jitted program that it calls, if it does."""
-        before = fence.current_trace()
+        before, inputs = fence.current_trace(), active.owned(inputs)
         try:
             fence.set_trace(self.outer)
             if program is None:
@@ -68,8 +68,17 @@ class RecorderTrace(Recorder):
         op, inputs = primitives.recognition.operation(primitive, params, tracers)
         if isinstance(op, PullbackOp) and op.pull is refuse_ref:
             return self._run_on_ref(primitive, tracers, params, op.name, inputs)
-        jitted = primitive.name in contents.JIT and type(self.outer) is fence.EvalTrace
-        outputs = self.run(op, inputs, params["jaxpr"] if jitted else None)
+        if type(self.outer) is fence.EvalTrace:
+            outputs = self.run(op, inputs, params["jaxpr"] if primitive.name in contents.JIT else None)
+        else:  # into the program that is traced it goes as it came, with the lines of its own functions
+
+            def bound() -> Any:
+                return self.note(op, inputs, primitive.bind(*tracers, **params))
+
+            outputs = fence.under(self.outer, bound)
+        if primitive.name in contents.LIFTABLE and outputs:
+            for recording in self.recordings:
+                recording.bound[id(outputs[0])] = primitive, params
         if primitive.name in _CALLS and len(outputs) > 1:
             forwarded = contents.forwarded_inputs(params)
             for recording in self.recordings if forwarded else ():
@@ -126,6 +135,7 @@ class RecorderTrace(Recorder):
             outputs = self._run_staged(primitive, subfuns, tracers, params)
             calls.keep_stores_of_rule(subfuns)
             return outputs
+        tracers = active.owned(tracers)
         # Inside jax.grad JAX traces the rule right away, once only: the call is handed on unchanged.
         outputs = fence.under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
         fn, _ = calls.rebind(primitive, subfuns, params)
@@ -135,6 +145,7 @@ class RecorderTrace(Recorder):
     def _run_staged(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
         if not self.recordings:
             return fence.under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
+        tracers = active.owned(tracers)
         key = calls.stable_key(subfuns, tracers, params)
         if key is None:
             call = self._stage(primitive, subfuns, tracers, params, False).value

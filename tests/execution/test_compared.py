@@ -115,3 +115,14 @@ def test_a_call_that_asks_for_more_than_compilation_stays():
     placed = jax.jit(jnp.sin, out_shardings=device)
     _, program = barriers(lambda x: placed(x * 2), jnp.ones(4))
     assert "jit" in {eqn.primitive.name for eqn in program.eqns}
+
+
+def test_the_named_scopes_around_a_call_are_kept():
+    """A call is written out, and profiles are read by the names around it."""
+
+    def f(x):
+        with jax.named_scope("outer"):
+            return jax.jit(jax.named_scope("inner")(jnp.sin))(x)
+
+    stacks = [str(eqn.source_info.name_stack) for eqn in barriers(f, jnp.ones(4))[1].eqns]
+    assert any("outer" in stack and "inner" in stack for stack in stacks), stacks

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
-from tapejax.execution import convolutions
+from tapejax.execution import convolutions, rewriting
 from tapejax.execution import trial as trials
 from tapejax.execution.trial import Trial
 from tapejax.jaxprs import contents
@@ -77,7 +77,7 @@ def used(monkeypatch):
 
 
 def check(fn, *args, tolerance=1e-4):
-    expected, found = jax.jit(fn)(*args), jax.jit(convolutions.made_quick(fn))(*args)
+    expected, found = jax.jit(fn)(*args), jax.jit(rewriting.rewriting(fn))(*args)
     for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
         np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * float(abs(y).max(initial=1)))
@@ -136,7 +136,7 @@ def test_at_any_depth():
 
     program = jax.make_jaxpr(nested)(x, w)
     assert contents.contains(program, "conv_general_dilated")
-    assert not contents.contains(convolutions.quick(program), "conv_general_dilated")
+    assert not contents.contains(rewriting.rewritten(program), "conv_general_dilated")
     check(nested, x, w)
 
 
@@ -147,7 +147,7 @@ def test_what_xla_computes_quickly_stays_as_it_is():
         lambda x, w: x,
     ):
         program = jax.make_jaxpr(fn)(drawn((2, 3, 8, 8)), drawn((4, 3, 3, 3)))
-        assert convolutions.quick(program) is program
+        assert rewriting.rewritten(program) is program
 
 
 @pytest.mark.parametrize("always", [False, True])

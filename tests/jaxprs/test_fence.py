@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax._src import config
 from jax.experimental import io_callback
 
 from tapejax.jaxprs import calls, contents, prints
@@ -488,6 +489,21 @@ def test_a_tracer_knows_the_line_that_made_it():
     assert __file__ in fence.made_at(kept[0])
 
 
+def test_what_is_traced_at_the_source_of_an_equation_has_its_line_and_its_scopes():
+    def line(x):
+        return jax.named_scope("inner")(jax.lax.sin)(x)
+
+    (eqn,) = jax.make_jaxpr(line)(1.0).eqns
+
+    def again(x):
+        with jax.named_scope("outer"), fence.at_source(eqn):
+            return eqn.primitive.bind(x, **eqn.params)
+
+    (copied,) = jax.make_jaxpr(again)(1.0).eqns
+    assert copied.source_info.traceback is eqn.source_info.traceback
+    assert str(copied.source_info.name_stack) == "outer/inner"
+
+
 def test_a_pullback_takes_symbolic_zeros():
     """What comes back to a result that is not used: JAX runs nothing for it."""
     told = []
@@ -501,3 +517,54 @@ def test_a_pullback_takes_symbolic_zeros():
     aval = jax.typeof(jnp.ones(3)).to_ct_aval()
     np.testing.assert_array_equal(pull([jnp.full(3, 5.0), fence.Zero(aval)])[0], np.full(3, 5.0))
     assert told[1] is jax.custom_derivatives.SymbolicZero
+
+
+# What JAX can be told that a program which is compiled already does not depend on, when it runs on a CPU.
+NOT_OF_A_RUN = set(
+    # what is looked at while a program is traced, compiled, kept, exported or loaded
+    (
+        "array_garbage_collection_guard bcoo_cusparse_lowering captured_constants_report_frames "
+        "captured_constants_warn_bytes check_tracer_leaks compilation_cache_check_contents compilation_cache_dir "
+        "compilation_cache_expect_pgle compilation_cache_include_metadata_in_key compilation_cache_max_size "
+        "custom_vjp_disable_shape_check disable_bwd_checks disable_vmap_shmap_error disallow_mesh_context_manager "
+        "enable_checks enable_compilation_cache enable_custom_prng enable_remat_opt_pass "
+        "exec_time_optimization_effort explain_cache_misses export_deserialize_expired_versions "
+        "export_ignore_forward_compatibility include_full_tracebacks_in_locations "
+        "jax_export_calling_convention_version legacy_prng_key log_checkpoint_residuals log_compiles "
+        "memory_fitting_effort memory_fitting_level no_tracing optimization_level "
+        "persistent_cache_enable_xla_caches persistent_cache_min_compile_time_secs "
+        "persistent_cache_min_entry_size_bytes pgle_aggregation_percentile raise_persistent_cache_errors "
+        "refs_to_pins remove_custom_partitioning_ptr_from_cache_key share_binary_between_hosts "
+        "share_binary_between_hosts_timeout_ms source_url_schema traceback_filtering traceback_in_locations_limit "
+        "jax2tf_associative_scan_reductions jax2tf_default_native_serialization jax_serialization_version use_rgv3 "
+        "use_cpp_shard_args xla_runtime_errors random_seed_offset default_prng_impl send_traceback_to_runtime "
+        # other platforms, several processes, and what is fixed when JAX starts
+        "cpu_collectives_implementation debug_leaked_clients_on_clear_backends distributed_debug "
+        "distributed_verify_secure_credentials gpu_use_magma jax_mosaic_allow_hlo jax_mosaic_unzip_debug_locations "
+        "jax_pallas_auto_assign_collective_ids jax_pallas_auto_assign_collective_ids_limit "
+        "jax_pallas_poison_buffers jax_pjrt_client_create_options jax_platforms "
+        "jax_ragged_dot_use_ragged_dot_instruction mtls_ca_file mtls_cert_file mtls_key_file mtls_peer_uri_prefix "
+        "no_collectives "
+    ).split()
+)
+
+
+def test_every_setting_that_acts_on_a_run_is_known():
+    """What runs ahead, and the keys of what is kept, depend on these: a setting that a new JAX adds has to be looked at."""
+    unknown = {}
+    for name, setting in vars(config).items():
+        if not isinstance(setting, config.State) or setting in fence.RUN_MODES or name in NOT_OF_A_RUN:
+            continue
+        before, context = setting.swap_local("otherwise"), None
+        try:
+            context = fence.trace_context()
+        finally:
+            setting.set_local(before)
+        if context == fence.trace_context():
+            unknown[name] = setting.value
+    # this one sets the three guards
+    assert unknown.keys() == {"_transfer_guard"}
+    before = [mode.value for mode in fence.RUN_MODES]
+    with jax.transfer_guard("log"):
+        assert [mode.value for mode in fence.RUN_MODES].count("log") == 3
+    assert [mode.value for mode in fence.RUN_MODES] == before

@@ -64,6 +64,26 @@ def test_a_program_is_lifted_once(no_shadow):
     assert lifting.lift_jaxpr(closed, arrays) is lifting.lift_jaxpr(closed, arrays)
 
 
+def sines(program):
+    for eqn in contents.open_jaxpr(program).eqns:
+        yield from [eqn] if eqn.primitive.name == "sin" else []
+        for inner in contents.jaxprs_in(eqn.params):
+            yield from sines(inner)
+
+
+@pytest.mark.parametrize("decorate", [lambda fn: fn, jax.jit], ids=["plain", "jit"])
+def test_the_line_and_the_named_scopes_of_an_equation_are_kept(decorate):
+    @decorate
+    @jax.named_scope("scope")
+    def wave(x):
+        return jnp.sin(x * K)
+
+    closed = jax.make_jaxpr(wave)(X)
+    (kept,) = [eqn.source_info for eqn in sines(lifting.lift_jaxpr(closed, contents.constants(closed)))]
+    assert "wave" in [code.co_name for code, _ in zip(*kept.traceback.raw_frames(), strict=True)]
+    assert "scope" in str(kept.name_stack)
+
+
 def test_a_primitive_that_is_bound_is_lifted_with_its_parameters():
     call = jax.make_jaxpr(jax.checkpoint(jax.jit(lambda x: x * K)))(X).eqns[-1]
     closed = lifting.lift(call.primitive, call.params, [X], {id(K): K})

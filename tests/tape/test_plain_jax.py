@@ -868,6 +868,8 @@ def test_values_of_a_user_that_change_in_place():
     nnx = pytest.importorskip("flax.nnx")
     if not hasattr(nnx.Variable, "hijax"):
         pytest.skip("This Flax has no variables that JAX knows")
+    # with JAX 0.12 Flax refuses to change others in a jitted function
+    kind = {"ref": True} if jax.__version_info__ >= (0, 12) else {"hijax": True}
     k = jnp.float32(3.0)
 
     @jax.jit
@@ -879,7 +881,7 @@ def test_values_of_a_user_that_change_in_place():
         with tf.GradientTape() as tape:
             x = FLOAT(2.0)
             tape.watch(x)
-            variable = nnx.Param(x, hijax=True)
+            variable = nnx.Param(x, **kind)
             y = function(variable)
             z = variable[...] ** 2
         assert (float(y), float(z)) == (answer, 16.0 if function is double else 4.0)

@@ -98,6 +98,37 @@ def test_what_jax_transforms_is_recorded_too():
     np.testing.assert_allclose(gradient(lambda x: jax.grad(lambda z: jnp.sum(z**3))(x)[0], X), [6.0, 0.0])
 
 
+def scan_of(body):
+    return lambda x: jax.lax.scan(lambda c, _: (body(c), None), x, length=2)[0]
+
+
+def first(c):
+    return jnp.sin(c) * 2
+
+
+def second(c):
+    return jnp.sin(c) * 2
+
+
+@pytest.mark.parametrize("body", [first, second])  # which are equal
+def test_a_traced_program_is_what_it_is_without_a_tape(body):
+    """Its operations go in as they came: nothing is around them, and they have the lines of their own functions."""
+    step = scan_of(body)
+    traced = jax.make_jaxpr(lambda x: recorded(step, x)[1])(X)
+    assert str(traced) == str(jax.make_jaxpr(step)(X))
+    (scan,) = traced.eqns
+    frames = scan.params["jaxpr"].eqns[0].source_info.traceback.raw_frames()
+    assert body.__code__ in [code for code, _ in zip(*frames, strict=True)]
+
+
+@pytest.mark.parametrize("body", [first, second])
+def test_the_program_of_a_call_is_kept_as_it_came(body):
+    recording, y = recorded(scan_of(body), X)
+    _, params = recording.bound[id(y)]
+    frames = params["jaxpr"].eqns[0].source_info.traceback.raw_frames()
+    assert body.__code__ in [code for code, _ in zip(*frames, strict=True)]
+
+
 def test_after_an_error_nothing_is_recorded_and_the_trace_is_what_it_was():
     def fails(x):
         jnp.sin(x)

@@ -232,16 +232,20 @@ def _reduce(fn: Function, initial: Callable[[np.dtype], Any] | None = None) -> C
 
 
 def _least(dtype: np.dtype) -> Any:
+    if dtype.kind == "c":  # XLA compares by the real parts first, and has nan otherwise
+        raise Unsupported("the least complex number")
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
 def _greatest(dtype: np.dtype) -> Any:
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    return -_least(dtype) if dtype.kind in "fc" else np.iinfo(dtype).max
 
 
 def _arg(fn: Function) -> Callable[[Equation], Function]:
     def make(eqn: Equation) -> Function:
         (axis,) = eqn.params["axes"]
+        if eqn.invars[0].aval.dtype.kind == "c":
+            raise Unsupported(eqn.primitive.name)
         return lambda x: np.asarray(fn(x, axis=axis))
 
     return make

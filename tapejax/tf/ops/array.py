@@ -597,7 +597,7 @@ def meshgrid(*args: TensorLike, indexing: str = "xy", name: str = "meshgrid") ->
 
 
 def _meshgrid(*arrays, indexing):
-    return jnp.meshgrid(*[x.reshape(-1) for x in arrays], indexing=indexing)
+    return list(jnp.meshgrid(*[x.reshape(-1) for x in arrays], indexing=indexing))
 
 
 # ---- Indexing ----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...jaxprs.canonical import snapshot
 from ..values.settings import settings
 from ..values.tensor import Tensor, Variable, raw
 from ..values.types import Array, Index, Nest, TensorLike
@@ -23,9 +24,11 @@ _JAX_ARGUMENTS = {"a_min": "min", "a_max": "max", "newshape": "shape"}
 
 
 def _arrays(value: Nest) -> Nest:
-    """`value` with raw arrays in the place of tensors and variables, at any depth of lists."""
+    """`value` with raw arrays in the place of tensors and variables, and copies of NumPy's arrays, at any depth of lists."""
     if isinstance(value, (Tensor, Variable)):
         return raw(value)
+    if isinstance(value, np.ndarray):  # the user may write into it before JAX has read it
+        return snapshot(value)
     if isinstance(value, (list, tuple)):
         return type(value)(map(_arrays, value)) if not hasattr(value, "_fields") else value
     return value
@@ -40,6 +43,8 @@ def _tensors(value: Nest) -> Nest:
     return value
 
 
+# jnp gives several arrays as a tuple from JAX 0.12 on; TensorFlow, and jnp before, as a list
+_GIVING_LISTS = frozenset("atleast_1d atleast_2d atleast_3d broadcast_arrays meshgrid".split())
 # jnp takes no list for an array, NumPy and TensorFlow do: these of jnp's parameters are lists of arrays, and these no arrays
 _SEVERAL = frozenset("arrays choicelist condlist tup".split())
 _STATIC = "axes axis destination dtype indices_or_sections object optimize pad_width reps shape shift source".split()
@@ -69,7 +74,8 @@ def _wrapped(name: str) -> Callable[..., Nest]:
         args, kwargs = _arrays(args), {_JAX_ARGUMENTS.get(key, key): _arrays(value) for key, value in kwargs.items()}
         if {list, tuple} & set(map(type, (*args, *kwargs.values()))):  # `any` is jnp's in this module
             args, kwargs = _listed(signature, args, kwargs)
-        return _tensors(fn(*args, **kwargs))
+        result = fn(*args, **kwargs)
+        return _tensors(list(result) if name in _GIVING_LISTS and isinstance(result, tuple) else result)
 
     public.__doc__ = f"``jnp.{fn.__name__}``, of tensors, arrays and lists; gives tensors."
     return renamed(name, public)

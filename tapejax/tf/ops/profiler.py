@@ -13,7 +13,7 @@ from ..values.errors import AlreadyExistsError, UnavailableError
 
 
 class ProfilerOptions(NamedTuple):
-    """What is profiled: how much of the host, of Python and of the devices; `delay_ms` is not waited."""
+    """What is profiled: how much of the host and of Python. JAX always profiles its devices, and does not wait `delay_ms`."""
 
     host_tracer_level: int = 2
     python_tracer_level: int = 0
@@ -28,8 +28,7 @@ def start(logdir: str | os.PathLike[str], options: ProfilerOptions | None = None
       AlreadyExistsError: it runs already.
     """
     settings, wanted = options or ProfilerOptions(), jax.profiler.ProfileOptions()
-    for name in ProfilerOptions._fields[:3]:
-        setattr(wanted, name, getattr(settings, name))
+    wanted.host_tracer_level, wanted.python_tracer_level = settings.host_tracer_level, settings.python_tracer_level
     try:
         jax.profiler.start_trace(os.fspath(logdir), profiler_options=wanted)
     except RuntimeError as error:

@@ -13,7 +13,6 @@ import functools
 import importlib.util
 import inspect
 import linecache
-import textwrap
 import threading
 import traceback
 import types
@@ -123,10 +122,13 @@ def _look_into(code: types.CodeType) -> _Facts | None:
     try:
         # inspect.getsource would search every module first
         lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
-        tree = ast.parse(textwrap.dedent("".join(inspect.getblock(lines))))
+        block = "".join(inspect.getblock(lines))
+        tree = ast.parse(f"if 1:\n{block}" if block[:1].isspace() else block)  # a string in it may not be indented
     except (IndexError, SyntaxError):  # no source; part of an expression, as a lambda may be
         return None if code.co_name != "<lambda>" else _Facts(True, frozenset())
     nodes = list(ast.walk(tree))
+    if code.co_name not in ("<lambda>", *[getattr(x, "name", None) for x in nodes]):
+        return None  # the text of another program: `python -c` and `exec` both call theirs "<string>"
     names = {x.id if isinstance(x, ast.Name) else x.attr for x in nodes if isinstance(x, (ast.Name, ast.Attribute))}
     return _Facts(any(map(_branches, nodes)), frozenset(names))
 
@@ -216,7 +218,7 @@ def _in_context(f: Callable, args: tuple, scope: statements.FunctionScope | None
 def converted(f: Callable) -> Callable:
     """`f` rewritten; `f` itself where it is not a function of the user's, or cannot be rewritten (then `why_not` says why)."""
     function = _user_function(f)
-    if function is None or hasattr(function, _ARTIFACT):
+    if function is None or hasattr(function, _ARTIFACT) or _facts(function.__code__) is None:
         return f
     known = _known_of(function.__code__)
     if "factory" not in known:
@@ -279,10 +281,7 @@ def _transpiler() -> Any:
 
         def visit(self, node: Node) -> Node:
             node = super().visit(node)
-            if (
-                isinstance(node, ast.AST)
-                and anno.getanno(node, directives.STATIC_VALUE, None) is graph.set_loop_options
-            ):
+            if anno.getanno(node, directives.STATIC_VALUE, None) is graph.set_loop_options:
                 anno.setanno(node, directives.STATIC_VALUE, marks.set_loop_options)
             return node
 
@@ -297,6 +296,14 @@ def _transpiler() -> Any:
 
         def factory(self, function: types.FunctionType) -> Any:
             """Makes the rewritten function for a closure. No file is written: the code is compiled from the tree."""
+            try:
+                return self._factory(function)
+            finally:
+                for node in ast.walk(ast.parse(_CONTEXTS_AND_OPERATORS)):
+                    for key in anno.keys(node):
+                        anno.delanno(node, key)
+
+        def _factory(self, function: types.FunctionType) -> Any:
             context = converter.ProgramContext(converter.STANDARD_OPTIONS)
             node, ctx = transpiler.GenericTranspiler.transform_function(self, function, context)
             name, free = ctx.info.name, function.__code__.co_freevars
@@ -332,6 +339,12 @@ def _place(node: Node, line: int, anno: types.ModuleType) -> None:
         _place(child, line, anno)
 
 
+# Python has one object for each context and operator of all trees. What malt notes on these is taken off, as other code that
+# copies a tree would have it.
+_CONTEXTS_AND_OPERATORS = """x + x - x * x @ x / x // x % x ** x << x >> x & x | x ^ x; x = x and x or not -+~x
+x == x != x < x <= x > x >= x is x is not x in x not in x; del x"""
+
+
 def why_not(error: BaseException) -> str:
     """Why control flow that met a traced tensor was Python's, for an error message."""
     if not INSTALLED:
@@ -344,7 +357,7 @@ def why_not(error: BaseException) -> str:
     reason = _known_of(code).get("factory")
     if isinstance(reason, str):
         return reason
-    if not linecache.getlines(code.co_filename):
+    if _facts(code) is None:
         return f"AutoGraph cannot convert {code.co_name!r}, whose source is not there."
     return (
         f"AutoGraph left {code.co_name!r} as it is: it has no statement to convert, is marked so, is called by a library, or is "

@@ -6,8 +6,6 @@ from typing import Any
 
 import jax
 
-from ...jaxprs.types import Where
-
 
 def extra_missing(what: str, package: str, extra: str) -> ImportError:
     """The error if `what` needs a package that is not installed; `extra` installs it."""
@@ -63,7 +61,8 @@ class NonFiniteError(InvalidArgumentError):
     Attributes:
       direction: where it is, "forward" or "backward".
       entry: the operation, as ``tape[i]`` gives it; ``entry.op.name`` is its name.
-      line: the line of the user's code that ran it, with its ``file``, ``number`` and ``text``; or None.
+      line: the line of the user's code that ran it, with its ``file``, ``number`` and ``text``; or None. Where it ran in a
+        loop, or in another function that is one operation, the line in there.
       value: the array.
       said, remedy: the message without its end; the end, what to do, empty where that depends on the operation.
     """
@@ -71,10 +70,7 @@ class NonFiniteError(InvalidArgumentError):
     def __init__(self, message: str, direction: str = "", entry: Any = None, value: Any = None, remedy: str = ""):
         super().__init__(f"{message}. {remedy}" if remedy else message)
         self.said, self.direction, self.entry, self.value, self.remedy = message, direction, entry, value, remedy
-
-    @property
-    def line(self) -> Where:
-        return None if self.entry is None else self.entry.line
+        self.line: Any = None if entry is None else entry.line
 
 
 class DTypeError(InvalidArgumentError, TypeError):

@@ -63,13 +63,18 @@ def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:
         again = i > 0 and entries[i - 1].op == entries[i].op
         calls = calls[: _shared(before, places, again, ran)]
         calls += [next_number() for _ in places[len(calls) :]]
-        running = [Running(*place, call, place[1]) for place, call in zip(places, calls, strict=True)]
+        running = [_running(*place, call) for place, call in zip(places, calls, strict=True)]
         for j, each in enumerate(running[1:]):
             if each.code.co_name.endswith("comp>") or each.code.co_name == "<genexpr>":
                 running[j] = running[j]._replace(instruction=-1)
         found.append(tuple([each for j, each in enumerate(running) if j == 0 or is_function(each.code)]))
         before = places
     return found
+
+
+def _running(code: CodeType, instruction: int, call: int) -> Running:
+    end = bytecode(code).comprehensions.get(instruction)
+    return Running(code, instruction, call, instruction) if end is None else Running(code, -1, call, end)
 
 
 def depth_of(lines: Sequence[Line]) -> int:

@@ -8,14 +8,15 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from ...jaxprs import contents
+from ...jaxprs import contents, lifting
 from ...jaxprs.evaluate import evaluate
+from ...jaxprs.prints import without_prints
 from ...jaxprs.types import Equation, JaxProgram, Values, Where
 from ...places import serves
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
-from ...tape.recording import Recording
+from ...tape.recording import Entry, Recording
 
 Rounds: TypeAlias = dict[int, tuple[int, int]]  # of what a loop computes, by its id: in which round, of how many
 
@@ -25,17 +26,35 @@ OPERATIONS = 400
 CASTS = frozenset("convert_element_type broadcast_in_dim reshape squeeze expand_dims copy stop_gradient".split())
 
 
-def opened(op: Op, inputs: Values) -> tuple[GradientTape, list[Any], Rounds] | None:
-    """A tape of what `op` does to `inputs`, all watched, its outputs, and the rounds of what a loop computes.
+def opened(entry: Entry, recording: Recording) -> tuple[GradientTape, list[Any], Rounds] | None:
+    """A tape of what `entry` did to its inputs, all watched, its outputs, and the rounds of what a loop computes.
 
     None where it is one operation, or too many.
     """
+    op = entry.op
     if op.bound is not None and not hasattr(op.bound[0], "bind"):  # a function of a library, and no primitive of JAX's
         return None
-    program = traced(op, inputs)
+    program = program_of(entry, recording)
     if program is None or not 1 < _size(program) <= OPERATIONS:
         return None
-    return active.alone((), _recorded, program, inputs)  # no outer tape records it once more
+    rounds: Rounds = {}
+    return *_taped(entry.inputs, lambda recording: _run(program, entry.inputs, recording, rounds)), rounds
+
+
+def recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[Any]]:
+    """A tape of the operations of a program, none of them opened, its inputs watched; and its outputs."""
+    return _taped(inputs, lambda recording: evaluate(program, inputs, lambda eqn, xs: _bind(eqn, xs, recording, {})))
+
+
+def program_of(entry: Entry, recording: Recording) -> JaxProgram | None:
+    """`traced`, of the operation of an `entry`, with the lines of the functions that were called there."""
+    bound = recording.bound.get(id(entry.outputs[0])) if entry.outputs else None
+    if bound is None:
+        return traced(entry.op, entry.inputs)
+    primitive, params = bound
+    arrays = contents.constants_of(params)
+    with active.outside():
+        return without_prints(lifting.lift(primitive, params, entry.inputs[len(arrays) :], arrays))
 
 
 def traced(op: Op, inputs: Values) -> JaxProgram | None:
@@ -47,12 +66,19 @@ def traced(op: Op, inputs: Values) -> JaxProgram | None:
         return None
 
 
-def _recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[Any], Rounds]:
-    rounds: Rounds = {}
-    with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-        tape.watch([x for x in inputs if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.inexact)])
-        outputs = _run(program, inputs, tape._usable(), rounds)
-    return tape, outputs, rounds
+def _taped(inputs: Values, run: Callable[[Recording], list[Any]]) -> tuple[GradientTape, list[Any]]:
+    def taped() -> tuple[GradientTape, list[Any]]:
+        with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+            tape.watch([x for x in inputs if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.inexact)])
+            return tape, run(tape._usable())
+
+    return active.alone((), taped)  # no outer tape records it once more
+
+
+def has_lines(program: JaxProgram) -> bool:
+    """Whether a line of the user's became an equation of a program, at any depth."""
+    equations = contents.open_jaxpr(program).eqns
+    return any(_where(eqn) is not None or any(map(has_lines, contents.jaxprs_in(eqn.params))) for eqn in equations)
 
 
 def _size(program: JaxProgram) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -87,10 +88,12 @@ def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.e
 
 
 def _copy(node: Any) -> Any:
-    """By fields: `copy.deepcopy` also copies what other code hung on the one `ast.Load` of all trees, a whole program."""
+    """By the fields that Python gives its class: other code hangs more on the one `ast.Load` of all trees, a whole program."""
     if isinstance(node, list):
         return [_copy(x) for x in node]
-    return type(node)(**{k: _copy(x) for k, x in ast.iter_fields(node)}) if isinstance(node, ast.AST) else node
+    if not isinstance(node, ast.AST):
+        return node
+    return type(node)(**{name: _copy(getattr(node, name)) for name in type(node)._fields if hasattr(node, name)})
 
 
 def names_in(expression: ast.expr) -> list[str]:
@@ -101,11 +104,20 @@ def names_in(expression: ast.expr) -> list[str]:
 def text_of(expression: ast.expr) -> str:
     """An expression on one line."""
     text = ast.unparse(ast.fix_missing_locations(expression))
-    return _formatted(_CUTS.sub(lambda m: f"[{m[3]}{m[2]}]" if m[1].count(",") == m[3].count(",") else m[0], text))
+    return _formatted(_CUTS.sub(_one_index, text))
 
 
 # ``x[:, 3:][0, 0]``, which is ``x[0, 3]``
-_CUTS = re.compile(r"\[((?::, )*)(\d+):\d*\]\[((?:(?::|\d+), )*)0\]")
+_CUTS = re.compile(r"\[(\d*:\d*(?:, \d*:\d*)*)\]\[((?:(?::|\d+), )*0)\]")
+
+
+def _one_index(match: re.Match[str]) -> str:
+    cuts, indices = (part.split(", ") for part in match.groups())
+    joined = {":": lambda cut: cut, "0": lambda cut: cut.partition(":")[0] or "0"}
+    pairs = list(itertools.zip_longest(cuts, indices, fillvalue=":"))
+    if len(cuts) < len(indices) or any(cut != ":" and i not in joined for cut, i in pairs):
+        return match[0]
+    return f"[{', '.join([i if cut == ':' else joined[i](cut) for cut, i in pairs])}]"
 
 
 # A string; or the base of a power of numbers or names, which may be dotted, where no bracket stands before or behind.

@@ -264,21 +264,22 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
 
 class Bytecode(NamedTuple):
     """What the instructions of a code object say: the name under which the result of each is stored right away, or the names
-    of its parts, the names that loops bind, where loops begin and end, the names that others got (``x = y``); and where in the
-    source each is."""
+    of its parts, the names that loops bind, where loops begin and end, the names that others got (``x = y``), where the
+    comprehension ends that each is in (a code object of its own before Python 3.12); and where in the source each is."""
 
     stores: dict[int, str]
     parts: dict[int, list[str]]
     loops: set[str]
     rounds: list[tuple[int, int]]
     same: dict[str | None, str]
+    comprehensions: dict[int, int]
     positions: list[tuple[int | None, int | None, int | None, int | None]]
 
 
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, {}, set(), [], {}, list(code.co_positions()))
-    binding, before, parts, read = False, 0, list[str](), ""
+    facts = Bytecode({}, {}, set(), [], {}, {}, list(code.co_positions()))
+    binding, before, parts, read, inlined, end = False, 0, list[str](), "", -1, -1
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
@@ -289,6 +290,11 @@ def bytecode(code: CodeType) -> Bytecode:
             facts.parts.update(dict.fromkeys(range(before, step.offset), parts := []))
         if binding and opname.startswith("STORE_"):
             facts.loops.update(filter(None, names))
+        if opname == "LOAD_FAST_AND_CLEAR" and step.offset > end and inlined < 0:
+            inlined = step.offset
+        if opname == "FOR_ITER" and inlined >= 0:
+            facts.comprehensions.update(dict.fromkeys(range(inlined, end := step.argval), end))
+            inlined = -1
         if "BACKWARD" in opname:
             facts.rounds.append((step.argval, step.offset))
         if opname == "STORE_FAST" and read:
@@ -296,7 +302,8 @@ def bytecode(code: CodeType) -> Bytecode:
         read = step.argval if opname == "LOAD_FAST" else ""
         if opname.startswith(_STORES) and not names[0].startswith("_"):
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
-        before = before if opname == "COPY" else step.offset  # of ``a = b = f(x)`` or ``(a := f(x))``
+        if opname != "COPY" and not (opname == "POP_TOP" and before == end):  # of ``a = b = f(x)`` or ``(a := f(x))``
+            before = step.offset
     return facts
 
 

@@ -167,6 +167,7 @@
       element("div", { class: "stage" }, graph, ...sides, panel),
     );
     setMode(false);
+    if (data.begin_split) setSplit(true);
     return { begin, arrange, stop, onKey, onPageKey, open, go, place };
 
     /** Puts the player on the page, at the step at which it was. */
@@ -229,10 +230,14 @@
       return element("div", { class: "modes split-mode" }, made);
     }
 
-    function toggleSplit() {
-      splitting = !splitting;
+    function setSplit(on) {
+      splitting = on;
       player.classList.toggle("split", splitting);
       player.querySelector(".split-mode button").setAttribute("aria-pressed", splitting);
+    }
+
+    function toggleSplit() {
+      setSplit(!splitting);
       arranged = "";
       arrange();
       refresh();

@@ -105,15 +105,22 @@ class Play:
         return f"<{self._title()}; a notebook plays it, .save(file) writes the page>"
 
 
-def play(walk: Backward, directions: Sequence[Array]) -> Play:
-    """The page of a backward pass, of what it differentiates, and of the derivative in the `directions` of the sources."""
+def play(walk: Backward, directions: Sequence[Array], split: bool = False) -> Play:
+    """The page of a backward pass, of what it differentiates, and of the derivative in the `directions` of the sources;
+    `split`: it begins with JAX's programs beside the tape."""
     with active.outside():
         page = _Page(walk, directions)
         try:
             still = picture(page.layers)
         except ImportError:  # without Matplotlib the page is the same
             still = None
-        return Play(page.data(), still)
+        data = page.data()
+    if split and data["split"] is None:
+        raise ValueError(
+            "split=True shows JAX's programs beside the tape, and JAX has none of this recording: one of the sources is computed "
+            "from another or is an integer, or JAX cannot trace one of the operations. Leave `split` out to play the tape alone."
+        )
+    return Play({**data, "begin_split": split}, still)
 
 
 class _Page:
@@ -286,9 +293,8 @@ class _Page:
     def split(self) -> list[Json] | None:
         """JAX's programs beside the tape; the rows of an equation have the node of the operation that it belongs to."""
         programs = listed(self.walk)
-        places = [self.node_at[position] for position in self.walk.positions]
         for program in programs or ():
-            program["rows"] = [[text, whole, None if at is None else places[at]] for text, whole, at in program["rows"]]
+            program["rows"] = [[text, whole, self.node_at.get(at)] for text, whole, at in program["rows"]]
         return programs
 
     def forward_mode(self) -> Json:
@@ -312,7 +318,7 @@ class _Page:
         plain = not any(isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in values)
         if self.depth == DEPTH or not cotangents or not plain or isinstance(entry.op, PullbackOp):
             return None
-        if (inner_tape := opened(entry.op, entry.inputs)) is None:
+        if (inner_tape := opened(entry, self.walk.recording)) is None:
             return None
         tape, outputs, rounds = inner_tape
         names, tangents = self.walk.names, self.tangents

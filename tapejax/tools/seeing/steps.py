@@ -25,7 +25,7 @@ from ...tape import sweep as derivatives
 from ...tape.derivative import DerivativeOp
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
-from ...tape.pullback import PullbackOp
+from ...tape.pullback import CustomOp, PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, type_of
 from ...tape.slicing import Program, Step
@@ -34,7 +34,9 @@ from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, table_html, value_text
 from ...tf.values.types import Array, Nest
 from . import listing
+from .inside import program_of, recorded
 from .listing import Names
+from .rounds import Cotangents, Part, inside
 from .tables import cut, terminal_width
 
 # ---- step by step ---------------------------------------------------------------------------------------------------
@@ -104,11 +106,18 @@ class Backward:
         return len(self.program.steps)
 
     def __iter__(self) -> Iterator[BackwardStep]:
+        for number, entry, came, left in self.cotangents():
+            incoming = [(entry.outputs[j], x) for j, x in came.items()]
+            outgoing = [(entry.inputs[i], x) for i, x in left.items()]
+            yield BackwardStep(number, entry, self.of, self._named(incoming), self._named(outgoing))
+
+    def cotangents(self) -> Iterator[tuple[int, Entry, dict[int, Array], dict[int, Array]]]:
+        """Of each step its number on the tape, its entry, what comes to its outputs, and what it adds to its inputs."""
         ct: dict[int, Array] = {}
         for number, entry, step, back in self.sweep(ct):
-            incoming = [(entry.outputs[j], ct[step.outs[j]]) for j in step.active_outs if step.outs[j] in ct]
-            outgoing = [(entry.inputs[i], x) for i, x in zip(step.active_ins, back, strict=True) if x is not None]
-            yield BackwardStep(number, entry, self.of, self._named(incoming), self._named(outgoing))
+            came = {j: ct[step.outs[j]] for j in step.active_outs if step.outs[j] in ct}
+            left = {i: x for i, x in zip(step.active_ins, back, strict=True) if x is not None}
+            yield number, entry, came, left
 
     def sweep(self, ct: dict[int, Array]) -> Iterator[tuple[int, Entry, Step, Sequence[Array | None]]]:
         """`tape.sweep.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
@@ -259,30 +268,77 @@ def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any
 
 def first_not_finite(walk: Backward) -> NonFiniteError | None:
     """The error of the first operation whose value, then whose cotangent, is not finite; None where all are."""
+    return _first_value(walk) or _first_cotangent(walk)
+
+
+def _first_value(walk: Backward, around: str = "") -> NonFiniteError | None:
+    """Of values alone. `around`: the operation, and the round of it, that the walk is inside."""
     entries, names = walk.recording.entries, walk.names
     for position in listing.ancestors(entries, walk.query.targets)[0]:
         entry = entries[position]
-        for x in filter(_is_not_finite, entry.outputs):
-            culprits = ", ".join(map(names.of, filter(_is_not_finite, entry.inputs)))
-            given = f"its input {culprits} came in that way: the tape did not compute it"
-            inputs = "; ".join(f"{names.of(i)} = {value_text(i)}" for i in entry.inputs if isinstance(i, jax.Array))
-            said = f"{_place(position, entry)}, gives {names.of(x)}, which is {_what(x)}"
-            said += f"; {given if culprits else 'its inputs are finite'}. {inputs}"
-            return NonFiniteError(f"forward: {said}".strip(), "forward", entry, x)
-    for step in walk:
-        place, about = _place(step.number, step.entry), ("backward", step.entry)
-        for name, x in step.incoming:
-            if _is_not_finite(x):
-                return NonFiniteError(
-                    f"backward: the cotangent of {name}, which comes to {place}, is {_what(x)}", *about, x
-                )
-        for name, x in step.outgoing:
-            if _is_not_finite(x):
-                coming = "; ".join(f"∂{step.of}/∂{n} = {value_text(y)}" for n, y in step.incoming)
-                said = f"backward: {place}, makes ∂{step.of}/∂{name} {_what(x)}; what came in was finite: {coming}"
-                said += "".join([_VERSIONS_DIFFER.format(title) for title in _rows(step.entry.op)])
-                return NonFiniteError(said, *about, x, _UNDEFINED)
+        bad = list(filter(_is_not_finite, entry.outputs))
+        if not bad:
+            continue
+        place = _place(position, entry, around)
+        if (error := _inside(walk, entry, None, place)) is not None:
+            return error
+        culprits = ", ".join(map(names.of, filter(_is_not_finite, entry.inputs)))
+        given = f"its input {culprits} came in that way: the tape did not compute it"
+        inputs = "; ".join(f"{names.of(i)} = {value_text(i)}" for i in entry.inputs if isinstance(i, jax.Array))
+        said = f"{place}, gives {names.of(bad[0])}, which is {_what(bad[0])}"
+        said += f"; {given if culprits else 'its inputs are finite'}. {inputs}"
+        return NonFiniteError(f"forward: {said}".strip(), "forward", entry, bad[0])
     return None
+
+
+def _first_cotangent(walk: Backward, around: str = "") -> NonFiniteError | None:
+    for number, entry, came, left in walk.cotangents():
+        place, about = _place(number, entry, around), ("backward", entry)
+        for j in [j for j, x in came.items() if _is_not_finite(x)]:
+            name = walk.names.of(entry.outputs[j])
+            return NonFiniteError(
+                f"backward: the cotangent of {name}, which comes to {place}, is {_what(came[j])}", *about, came[j]
+            )
+        for i, x in left.items():
+            if not _is_not_finite(x):
+                continue
+            cotangents = [came.get(j) for j in range(len(entry.outputs))]
+            if (error := _inside(walk, entry, cotangents, place)) is not None:
+                return error
+            coming = "; ".join(
+                f"∂{walk.of}/∂{walk.names.of(entry.outputs[j])} = {value_text(y)}" for j, y in came.items()
+            )
+            name = walk.names.of(entry.inputs[i])
+            said = f"backward: {place}, makes ∂{walk.of}/∂{name} {_what(x)}; what came in was finite: {coming}"
+            said += "".join([_VERSIONS_DIFFER.format(title) for title in _rows(entry.op)])
+            return NonFiniteError(said, *about, x, _UNDEFINED)
+    return None
+
+
+def _inside(walk: Backward, entry: Entry, came: Cotangents, place: str) -> NonFiniteError | None:
+    """The error of the first operation inside that of `entry`, to whose outputs `came` comes back; None where none is found.
+
+    Not of one whose derivative is not that of what is inside.
+    """
+    if came is not None and isinstance(entry.op, (PullbackOp, CustomOp)):
+        return None
+    program = program_of(entry, walk.recording)
+    with active.outside():
+        part = program and inside(Part(program, entry.inputs, came))
+    if part is None:
+        return None
+    tape, outputs = recorded(part.program, part.inputs)
+    pairs = list(zip(outputs, part.cotangents or outputs, strict=True))
+    pairs = [(x, ct) for x, ct in pairs if _is_inexact(x) and ct is not None]
+    ends, starts = [x for x, _ in pairs], list(filter(_is_inexact, part.inputs))
+    with active.outside():
+        cotangents = None if came is None else [conjugate(ct) for _, ct in pairs]
+    inner = Backward(tape, ends, starts, cotangents, Names(tape._usable(), [part.named()]))
+    inner.of = walk.of
+    error = (_first_value if came is None else _first_cotangent)(inner, f"{place}: {part.where}")
+    if error is not None:
+        error.entry, error.line = entry, error.line or entry.line  # the operation on the user's tape
+    return error
 
 
 # The row of docs/newest.md for an operation whose derivative has become nan, or is nan no more, with a version of JAX.
@@ -303,8 +359,12 @@ _UNDEFINED = (
 )
 
 
+def _is_inexact(x: Value) -> bool:
+    return isinstance(x, jax.Array) and bool(jnp.issubdtype(x.dtype, jnp.inexact))
+
+
 def _is_not_finite(x: Value) -> bool:
-    if not isinstance(x, jax.Array) or isinstance(x, Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
+    if not _is_inexact(x) or isinstance(x, Tracer):
         return False
     with active.outside():
         return not _all_finite(x)
@@ -325,6 +385,6 @@ def _what(x: Array) -> str:
     return f"{kind} in {int(bad.sum())} of {numbers.size} elements, the first at {first}"
 
 
-def _place(number: int, entry: Entry) -> str:
+def _place(number: int, entry: Entry, around: str) -> str:
     line = f" ({entry.line}: `{entry.line.text}`)" if entry.line else ""
-    return f"operation {number}, {listing.name_of(entry)}{line}"
+    return f"{around or f'operation {number}, '}{listing.name_of(entry)}{line}"

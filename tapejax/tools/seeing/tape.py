@@ -352,7 +352,15 @@ class Seen(GradientTape):
         return steps.Backward(self, target, sources, output_gradients)
 
     @in_recorded_types
-    def play(self, target: Nest, sources: Nest, output_gradients: Nest = None, tangents: Nest = None) -> Any:
+    def play(
+        self,
+        target: Nest,
+        sources: Nest,
+        output_gradients: Nest = None,
+        tangents: Nest = None,
+        *,
+        split: bool = False,
+    ) -> Any:
         """The recording as a page to step through: forward, value by value; backward, cotangent by cotangent.
 
         It shows the graph of `draw`, beside it the user's lines, and at each step of the backward pass what is added to the
@@ -360,7 +368,7 @@ class Seen(GradientTape):
         operation (a jitted function, a ``scan``, a ``cond``, an inner gradient) opens at a click. Buttons, a slider, the
         arrow keys and a presenter's clicker step; *Predict* covers each result until one asks for it. *Beside JAX's
         programs* sets three listings next to the tape, which step with it: the jaxpr, its linear part and the transposed of
-        that, from ``jax.make_jaxpr``, ``jax.linearize`` and ``jax.linear_transpose``. The
+        that, from ``jax.make_jaxpr``, ``jax.linearize`` and ``jax.linear_transpose``; with ``split=True`` the page begins so. The
         address of the saved page has the step: ``tape.html#7`` leads to the seventh. Beyond 60 operations, neighbouring
         ones are one step. The page is one piece of HTML, which needs no server and no network; a notebook that is
         not trusted shows the picture of `draw`, for which Matplotlib is needed. The tape is not used up.
@@ -368,12 +376,14 @@ class Seen(GradientTape):
         Args:
           target, sources, output_gradients: as for `gradient`.
           tangents: the direction of forward mode, structured as `sources`; ones if None.
+          split: whether the page begins with JAX's programs beside the tape.
 
         Returns:
           A `Play`. A notebook plays it, ``save(file)`` writes the page, ``data`` is what it shows.
 
         Raises:
           RuntimeError, TypeError, ValueError, LookupError: as `gradient`.
+          ValueError: `split`, and JAX has no program of the recording: a source is computed from another or is an integer.
 
         >>> import tapejax as tf
         >>> x = tf.Variable(3.0)
@@ -386,14 +396,15 @@ class Seen(GradientTape):
         from . import play, steps
 
         walk = steps.Backward(self, target, sources, output_gradients)
-        return play.play(walk, walk.directions(tangents))
+        return play.play(walk, walk.directions(tangents), split)
 
     @in_recorded_types
     def check_numerics(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> None:
         """Looks for the first operation, forward or backward, whose value or cotangent is NaN or infinite.
 
         Forward it looks at all that `target` was computed from, in the order in which it ran; then at the cotangents, in
-        the order of the backward pass. The tape is not used up.
+        the order of the backward pass. The tape is not used up. Inside a loop it names the round, counted from 1 also where
+        the backward pass begins with the last one; inside a loop, a branch or a jitted function the operation and its line.
 
         Raises:
           tf.errors.NonFiniteError: there is one (an `InvalidArgumentError`, as ``tf.debugging.check_numerics`` raises). The

@@ -401,3 +401,101 @@ def test_a_complex_number_becomes_its_real_part():
     compare(
         lambda z: lax.convert_element_type_p.bind(z, new_dtype=np.dtype("float32"), weak_type=False, sharding=None), Z
     )
+
+
+# All that is evaluated of one, two or three arrays of a dtype; most of the dtypes some of them refuse, as JAX does.
+OF_ARRAYS = {
+    **{
+        name: (1, getattr(lax, name))
+        for name in "neg abs sign square sqrt rsqrt cbrt exp exp2 log log1p expm1 tanh sin cos tan sinh cosh asin acos atan "
+        "asinh acosh atanh logistic erf erfc erf_inv floor ceil round is_finite real imag conj bitwise_not stop_gradient "
+        "optimization_barrier".split()
+    },
+    **{
+        name: (2, getattr(lax, name))
+        for name in "add sub mul div rem max min pow atan2 nextafter eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor "
+        "shift_left shift_right_logical complex dot".split()
+    },
+    **{name: (1, functools.partial(getattr(lax, name), axis=0)) for name in "cumsum cumprod cummax cummin".split()},
+    **{
+        name: (1, functools.partial(getattr(jnp, name), axis=0))
+        for name in "sum prod max min any all ptp nanmax nanmin argmax argmin sort argsort flip".split()
+    },
+    "clamp": (3, lax.clamp),
+    "select": (2, lambda x, y: jnp.where(jnp.arange(4) % 2 == 0, x, y)),
+    "select_n": (3, lambda *xs: lax.select_n(jnp.int32([0, 1, 2, 1]), *xs)),
+    "cube": (1, lambda x: lax.integer_pow(x, 3)),
+    "inverse": (1, lambda x: lax.integer_pow(x, -1)),
+    "pad": (1, lambda x: jnp.pad(x, 1)),
+    "pad_max": (1, lambda x: lax.pad(x, x[0], [(1, 2, 1)])),
+    "reshape": (1, lambda x: x.reshape(2, 2).T),
+    "tile": (1, lambda x: jnp.tile(x, 2)),
+    "concatenate": (2, lambda x, y: jnp.concatenate([x, y])),
+    "stack": (2, lambda x, y: jnp.stack([x, y])),
+    "split": (1, lambda x: jnp.split(x, 2)),
+    "slice": (1, lambda x: x[1::2]),
+    "dynamic_slice": (1, lambda x: lax.dynamic_slice(x, [1], [2])),
+    "dynamic_update_slice": (2, lambda x, y: lax.dynamic_update_slice(x, y[:2], [1])),
+    "gather": (1, lambda x: x[np.array([0, 3, 1])]),
+    **{
+        f"scatter_{name}": (2, lambda x, y, name=name: getattr(x.at[np.array([0, 3, 0, 1])], name)(y))
+        for name in "add subtract multiply min max".split()
+    },
+    "scatter": (2, lambda x, y: x.at[np.array([0, 3])].set(y[:2])),
+    "top_k": (1, lambda x: lax.top_k(x, 2)),
+    "window_sum": (1, lambda x: lax.reduce_window(x, np.zeros((), x.dtype), lax.add, (2,), (1,), "SAME")),
+    "window_max": (1, lambda x: lax.reduce_window(x, _least(x.dtype), lax.max, (2,), (1,), "SAME")),
+    "window_min": (1, lambda x: lax.reduce_window(x, _greatest(x.dtype), lax.min, (2,), (1,), "SAME")),
+    "fft": (1, jnp.fft.fft),
+    "matmul": (2, lambda x, y: x.reshape(2, 2) @ y.reshape(2, 2)),
+    "convolve": (2, lambda x, y: jnp.convolve(x, y)),
+    "histogram": (1, lambda x: jnp.histogram(x, bins=3)),
+    **{f"to_{dtype}": (1, functools.partial(lax.convert_element_type, new_dtype=dtype)) for dtype in ("bool", "int8")},
+    **{
+        f"to_{dtype}": (1, functools.partial(lax.convert_element_type, new_dtype=dtype))
+        for dtype in ("uint32", "int64", "float16", "bfloat16", "float32", "complex64")
+    },
+    "bits": (1, lambda x: lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")),
+}
+ALL_DTYPES = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
+ALL_DTYPES += ["complex64", "complex128"]
+
+
+def _least(dtype):
+    return np.array(-np.inf if jnp.issubdtype(dtype, jnp.inexact) else jnp.iinfo(dtype).min, dtype)
+
+
+def _greatest(dtype):
+    return np.array(np.inf if jnp.issubdtype(dtype, jnp.inexact) else jnp.iinfo(dtype).max, dtype)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+def test_each_primitive_of_each_dtype(dtype):
+    """It is what XLA computes, or left to XLA."""
+    rng, compared, wrong = np.random.default_rng(1), [], {}
+    for name, (count, fn) in OF_ARRAYS.items():
+        numbers = (
+            rng.integers(0, 5, (3, 4)) if np.dtype(jnp.dtype(dtype)).kind in "biu" else rng.uniform(-0.9, 0.9, (3, 4))
+        )
+        if dtype.startswith("complex"):
+            numbers = numbers + 1j * rng.uniform(-0.9, 0.9, (3, 4))
+        args = list(numbers.astype(jnp.dtype(dtype)))[:count]
+        try:
+            program = jax.jit(fn).trace(*args).jaxpr
+        except Exception:  # JAX has no such operation
+            continue
+        try:
+            results = Interpreter(program)(args)
+        except Unsupported:
+            continue
+        compared.append(name)
+        for x, y in zip(results, jax.tree.leaves(jax.jit(fn)(*args)), strict=True):
+            exact = not jnp.issubdtype(y.dtype, jnp.inexact)
+            near = 0 if exact else 64 * float(jnp.finfo(y.dtype).eps)
+            wide = complex if jnp.iscomplexobj(y) else float
+            a, b = np.asarray(x).astype(wide), np.asarray(y).astype(wide)
+            if (x.dtype, x.shape) != (y.dtype, y.shape) or not np.allclose(a, b, near, near, equal_nan=True):
+                wrong[name] = x, y
+    assert wrong == {}
+    assert (len(compared) > 20) == (dtype != "uint16")  # which NumPy evaluates nothing of

@@ -165,6 +165,14 @@ def test_dtypes_while_x64_is_off(use, dtype):
     assert use().dtype.name == dtype
 
 
+def test_several_arrays_are_a_list_as_tensorflow_gives_them():
+    """From JAX 0.12 on jnp gives a tuple."""
+    x, numpy = tf.constant([1.0, 2.0]), tf.experimental.numpy
+    several = numpy.meshgrid(x, x), numpy.broadcast_arrays(x, 1.0), tf.meshgrid(x, x)
+    several += tuple(f(x, 1.0) for f in (numpy.atleast_1d, numpy.atleast_2d, numpy.atleast_3d))
+    assert [type(each) for each in several] == 6 * [list]
+
+
 def test_transformations_take_operations():
     def f(x):
         return tf.reduce_sum(tf.nn.relu(x) ** 2 + x[1] * tf.math.log1p(tf.abs(x)))._array

@@ -794,6 +794,15 @@ def only_gradients(found: Compared) -> bool:
     )
 
 
+def with_nan_for_minus_inf(found: Compared) -> Compared:
+    """For JAX 0.12's digamma of 0, and only there."""
+    if jax.__version_info__ < (0, 12) or refused(found.got):
+        return found
+    (dtype, shape, numbers), *_ = found.got[0]
+    numbers = [np.nan if number == -np.inf else number for number in numbers]
+    return found._replace(got=[[[dtype, shape, numbers]], *found.got[1:]])
+
+
 def has_constant(form: Form) -> bool:
     """Whether an operand has no dtype that it keeps: a number, a list, a NumPy value."""
     return any(spec.partition(":")[0] not in ("t", "v", "e") for spec in form)
@@ -876,10 +885,10 @@ differs(
     only=lambda found: found.case.dtype == "bool",
 )
 differs(
-    "the derivative at infinity is NaN, as JAX's is: 0 in TensorFlow",
+    "the derivative at infinity is NaN, as JAX's is: 0 in TensorFlow; and in JAX 0.12 the value at 0 is -inf: NaN in TensorFlow",
     "math.digamma, float32, e",
     "math.digamma",
-    only=lambda found: set(found.case.form) == {"e"} and only_gradients(found),
+    only=lambda found: set(found.case.form) == {"e"} and only_gradients(with_nan_for_minus_inf(found)),
 )
 differs(
     "a NumPy value, list or number of a dtype that the function does not take, beside no tensor: TensorFlow casts it silently",

@@ -1,7 +1,9 @@
 """What AutoGraph does that TensorFlow does not, where it does it, and what it leaves alone."""
 
+import ast
 import functools
 import glob
+import linecache
 import os
 import subprocess
 import sys
@@ -24,6 +26,20 @@ pytest.importorskip("malt", reason="the extra `autograph` is not installed")
 def line_of(text):
     with open(__file__) as file:
         return next(i for i, line in enumerate(file, 1) if line.rstrip().endswith(text))
+
+
+def test_nothing_is_left_on_the_nodes_that_all_trees_share():
+    @tf.function
+    def f(x, n):
+        for i in tf.range(n):
+            x = -x + float(i) if not x > 3.0 and n != 2 else x * 2.0 - x**2
+        return x
+
+    f(tf.constant(2.0), tf.constant(3))
+    nodes = {type(node): node for node in ast.walk(ast.parse(autograph._CONTEXTS_AND_OPERATORS))}
+    kinds = ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop
+    assert len([node for node in nodes.values() if isinstance(node, kinds)]) == 3 + 2 + 13 + 4 + 10
+    assert [node for node in nodes.values() if "___pyct_anno" in vars(node) or node._fields != type(node)._fields] == []
 
 
 # ---- more than TensorFlow's ------------------------------------------------------------------------------------------------
@@ -276,6 +292,29 @@ def test_without_source():
     exec("def f(x):\n    return x if x > 0 else -x\n", names)
     with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="whose source is not there"):
         tf.function(names["f"])(tf.constant(1.0))
+
+
+def test_a_string_that_is_not_indented():
+    def f(x):
+        """The first line of the documentation,
+and another."""  # fmt: skip
+        return x if x > 0 else -x
+
+    assert float(tf.function(f)(tf.constant(-2.0))) == 2.0
+
+
+def test_the_text_of_another_program_is_no_source(monkeypatch):
+    """From Python 3.13 on, `python -c` keeps its text as that of "<string>", which code that `exec` runs is called, too."""
+    own = "def f(x):\n    return x if x > 0 else -x\n"
+    other = "def g(x):\n    return 100.0 * x if x > 0 else x\n"
+    monkeypatch.setitem(linecache.cache, "<string>", (len(other), None, other.splitlines(keepends=True), "<string>"))
+    exec(own, names := {"tf": tf})
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="'f', whose source is not there"):
+        tf.function(names["f"])(tf.constant(1.0))
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="'f', whose source is not there"):
+        tf.function(lambda x: names["f"](x) if x > 0 else x)(tf.constant(-1.0))
+    exec(other, names)
+    assert float(tf.function(names["g"])(tf.constant(2.0))) == 200.0
 
 
 def test_a_saved_model_with_control_flow(tmp_path):

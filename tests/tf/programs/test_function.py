@@ -44,6 +44,18 @@ def test_raw_in_raw_out():
     assert seen == [(True, True)]
 
 
+def test_named_scopes_are_in_what_is_compiled():
+    """Profiles are read by them."""
+
+    @tf.function
+    def step(x):
+        with jax.named_scope("block"):
+            return tf.reduce_sum(jnp.sin(x) * 2.0)
+
+    text = jax.jit(lambda x: step(x)).lower(jnp.ones(3)).compile().as_text()
+    assert "block/sin" in text
+
+
 def test_a_pytree_of_a_library_is_an_argument():
     eqx = pytest.importorskip("equinox")
     optax = pytest.importorskip("optax")

@@ -4,6 +4,41 @@ each with a word of the message that it has to get."""
 from __future__ import annotations
 
 RIGHT: dict[str, list[str]] = {
+    "tape_or_functional/slope": [
+        """
+def slope(at):
+    v = tf.Variable(at)
+    with tf.GradientTape(persistent=True) as t:
+        value = tf.square(v) * tf.sin(v)
+    return t.gradient(value, v)""",
+        """
+def slope(x):
+    x = jnp.asarray(x)
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([x])
+        value = jnp.sin(x) * x * x
+    (found,) = tape.gradient(value, [x])
+    return float(found)""",
+        """
+def slope(x):
+    tape = tf.GradientTape()
+    with tape:
+        tape.watch(x)
+        first, second = x * x, jnp.sin(x)
+        both = {"y": first * second}
+    return tape.gradient(both["y"], x)""",
+    ],
+    "tape_or_functional/predicted": [
+        "predicted = dict(tape=None, jax=0)",
+        'predicted = {"jax": jnp.zeros(()), "tape": "None"}',
+        'predicted = {"tape": None, "jax": -0.0}',
+    ],
+    "tape_or_functional/middle": [
+        "middle = jax.vjp(lambda h: x * jnp.sin(h), h)[1](1.0)[0]",
+        "middle = float(jax.grad(lambda v: jnp.sin(v) * 1.5)(2.25))",
+        "middle = jax.grad(lambda h, x: jnp.sin(h) * x, argnums=0)(h, x)",
+        "middle = jnp.cos(h) * x",
+    ],
     "0_a_tape_from_scratch/by-hand": ["by_hand = (math.cos(2) + 3, 2)", "by_hand = np.array([2.584, 2.0])"],
     "0_a_tape_from_scratch/gradient": [
         """
@@ -179,6 +214,36 @@ log_one_minus_exp.defjvps(lambda t, y, x: t * jnp.exp(x) / jnp.expm1(x))""",
 
 # {notebook/cell: [(answer, a word of the message)]}
 WRONG: dict[str, list[tuple[str, str]]] = {
+    "tape_or_functional/slope": [
+        (
+            """
+def slope(x):
+    with tf.GradientTape() as tape:
+        y = x**2 * jnp.sin(x)
+    return tape.gradient(y, x)""",
+            "watch x",
+        ),
+        (
+            """
+def slope(x):
+    y = x**2 * jnp.sin(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+    return tape.gradient(y, x)""",
+            "in the block",
+        ),
+        ("slope = lambda x: jax.grad(lambda x: x**2 * jnp.sin(x))(x)", "no tape"),
+    ],
+    "tape_or_functional/predicted": [
+        ('predicted = {"tape": 0, "jax": 0}', "no"),
+        ('predicted = {"tape": "None", "jax": "None"}', "never None"),
+        ('predicted = {"tape": 1.0, "jax": 0.0}', "flat"),
+    ],
+    "tape_or_functional/middle": [
+        ("middle = tape", "a number"),
+        ("middle = jax.grad(lambda x: jnp.sin(x * x) * x)(1.5)", "along both paths"),
+        ("middle = None", "None"),
+    ],
     "0_a_tape_from_scratch/by-hand": [
         ("by_hand = [3.0, 2.0]", "takes one of them"),
         ("by_hand = [3 * math.cos(2), 2.0]", "added, not multiplied"),
@@ -313,6 +378,12 @@ def transpose(linear):
         (
             """
 vjp = transformations.vjp
+grad = lambda f: lambda x, *others: jvp(f, (x, *others), (1.0, *[0.0] * len(others)))[1]""",
+            "goes forward",
+        ),
+        (
+            """
+vjp = transformations.vjp
 grad = lambda f, *primals: vjp(f, *primals)[1](1.0)[0]""",
             "grad gets f alone",
         ),
@@ -342,6 +413,19 @@ grad = lambda f, *primals: vjp(f, *primals)[1](1.0)[0]""",
         ("train = lambda rate, steps: [0.0] * steps", "zero"),
     ],
     "1_first_tape/optimizer": [
+        (
+            """
+class Momentum:
+    def __init__(self, variables, rate, decay):
+        self.variables, self.rate, self.decay = variables, rate, decay
+        self.speeds = [0.0 for _ in variables]
+
+    def apply(self, gradients):
+        for i, g in enumerate(gradients):
+            self.speeds[i] = self.decay * self.speeds[i] - self.rate * g
+            self.variables[i] = self.variables[i] + self.speeds[i]""",
+            "has not moved",
+        ),
         (
             """
 class Momentum:
@@ -424,6 +508,20 @@ def log_cosh(x):
         ),
     ],
     "2b_where_they_differ/unit": [
+        (
+            """
+@jax.custom_vjp
+def unit(x):
+    return x / jnp.linalg.norm(x)
+def unit_forward(x):
+    return unit(x), x
+def unit_backward(x, w):
+    length = jnp.linalg.norm(x)
+    u = x / length
+    return ((jnp.eye(x.size) - jnp.outer(u, u)) @ w / length,)
+unit.defvjp(unit_forward, unit_backward)""",
+            "a matrix of 47 × 47",
+        ),
         (
             """
 unit = jax.custom_vjp(lambda x: x / jnp.linalg.norm(x))
@@ -509,7 +607,17 @@ def slope_penalty(f, x):
         ("gradients = tf.constant(1.0)", "two numbers"),
     ],
     "5_port_a_program/cell-36": [
-        ("count_right = lambda w, p, l: jnp.mean((logits_of(w, p) > 0) == (l > 0.5))", "It should be 182"),
+        ("def count_right(weights, points, labels): return jnp.sum(logits_of(weights, points) > 0)", "taken for a 1"),
+        (
+            "def count_right(weights, points, labels): return jnp.sum((logits_of(weights, points) > 0.5) == (labels > 0.5))",
+            "compared with 0.5",
+        ),
+        ("def count_right(weights, points, labels): return 367", "after training"),
+        (
+            "def count_right(weights, points, labels): return jnp.sum((logits_of(weights, points) > 0) != (labels > 0.5))",
+            "classified wrongly",
+        ),
+        ("count_right = lambda w, p, l: jnp.mean((logits_of(w, p) > 0) == (l > 0.5))", "this is a share"),
         ("count_right = lambda w, p, l: (logits_of(w, p) > 0) == (l > 0.5)", "an array of shape"),
     ],
     "5_port_a_program/adam": [
@@ -534,6 +642,8 @@ rules = dict.fromkeys(["sin", "reduce_sum", "exp", "multiply", "true_divide", "m
         ("rules = {'sin': 1, 'reduce_sum': 2, 'exp': 3}", "a function (bar, *inputs)"),
     ],
     "8_what_a_gradient_costs/matmul-flops": [
+        ("matmul_flops = lambda m, k, n: (m * k * n, 2 * m * k * n)", "no additions"),
+        ("matmul_flops = lambda m, k, n: (2 * m * k * n, 2 * m * k * n)", "one product"),
         ("matmul_flops = lambda m, k, n: (2 * m * k * n, 2 * m * k * n)", "backward"),
         ("matmul_flops = lambda m, k, n: 6 * m * k * n", "two numbers"),
     ],
@@ -546,6 +656,8 @@ def gradient_of_product(xs):
         ),
     ],
     "9_gradients_without_a_formula/kepler-check": [
+        ("rule = lambda upstream, x, m, e: (upstream, upstream * jnp.sin(x))", "division by"),
+        ("rule = lambda upstream, x, m, e: (1 / (1 - e * jnp.cos(x)), jnp.sin(x) / (1 - e * jnp.cos(x)))", "left out"),
         (
             "rule = lambda upstream, x, m, e: (-upstream / (1 - e * jnp.cos(x)), -upstream * jnp.sin(x) / (1 - e * jnp.cos(x)))",
             "sign",
@@ -557,15 +669,102 @@ def gradient_of_product(xs):
         ("adjoint_rates = lambda f, y, adjoint, theta: -jax.vjp(f, y)[1](adjoint)", "Asked for"),
     ],
     "10_when_gradients_lie/seven-check": [
+        ("square_with_seven = lambda x: x * x", "where 7 is asked for"),
+        ("square_with_seven = lambda x: x**2 + 7 * x", "changes the value"),
         ("square_with_seven = lambda x: x**2", "the derivative at 0"),
         ("square_with_seven = lambda x: tf.stop_gradient(x**2)", "the tape sees"),
     ],
     "10_when_gradients_lie/log-check": [
+        ("log_one_minus_exp = lambda x: jnp.log(-x)", "near 0 only"),
+        ("log_one_minus_exp = lambda x: -jnp.exp(x)", "far from 0 only"),
+        (
+            "log_one_minus_exp = lambda x: jnp.where(x > -0.7, jnp.log(-jnp.expm1(x)), jnp.log1p(-jnp.exp(x)))",
+            "branch not taken",
+        ),
         ("log_one_minus_exp = lambda x: jnp.log(1.0 - jnp.exp(x))", "at -80"),
         ("log_one_minus_exp = lambda x: jnp.sum(jnp.log(-jnp.expm1(x)))", "the shape of x"),
     ],
     "10_when_gradients_lie/tags-check": [
-        ("parts = lambda x, tag: (getattr(x, 'value', x), getattr(x, 'tangent', 0.0))", "It should be 1"),
+        ("parts = lambda x, tag: (getattr(x, 'value', x), getattr(x, 'tangent', 0.0))", "derivatives are confused"),
         ("parts = lambda x, tag: x", "a pair"),
+    ],
+    "4_why_is_my_gradient_none/loop-1-check": [
+        (
+            "\n"
+            "losses, speed = [], tf.Variable(0.0)\n"
+            "for _ in range(20):\n"
+            "    with tf.GradientTape() as tape:\n"
+            "        loss = tf.reduce_mean((speed * times - heights) ** 2)\n"
+            "    losses.append(float(loss))\n"
+            "    speed.assign_add(0.2 * tape.gradient(loss, speed))",
+            "uphill",
+        ),
+        (
+            "\n"
+            "losses, speed = [], tf.Variable(0.0)\n"
+            "for _ in range(20):\n"
+            "    with tf.GradientTape() as tape:\n"
+            "        loss = tf.reduce_sum((speed * times - heights) ** 2)\n"
+            "    losses.append(float(loss))\n"
+            "    speed.assign_sub(0.2 * tape.gradient(loss, speed))",
+            "added up",
+        ),
+        (
+            "\n"
+            "losses, speed = [], tf.Variable(0.0)\n"
+            "for _ in range(20):\n"
+            "    with tf.GradientTape() as tape:\n"
+            "        loss = tf.reduce_mean((speed * times - heights) ** 2)\n"
+            "    losses.append(float(loss))\n"
+            "    speed.assign_sub(0.1 * tape.gradient(loss, speed))",
+            "half as long",
+        ),
+        (
+            "\n"
+            "losses, speed = [], tf.Variable(0.5)\n"
+            "for _ in range(20):\n"
+            "    with tf.GradientTape() as tape:\n"
+            "        loss = tf.reduce_mean((speed * times - heights) ** 2)\n"
+            "    losses.append(float(loss))\n"
+            "    speed.assign_sub(0.2 * tape.gradient(loss, speed))",
+            "begins elsewhere",
+        ),
+        (
+            "\n"
+            "losses, speed = [], tf.Variable(0.0)\n"
+            "for _ in range(20):\n"
+            "    with tf.GradientTape() as tape:\n"
+            "        loss = tf.reduce_mean((speed * times - heights) ** 2)\n"
+            "    losses.append(float(loss))\n"
+            "    speed.assign(speed)",
+            "nothing has moved",
+        ),
+    ],
+    "8_what_a_gradient_costs/multiplications": [
+        (
+            "def multiplications(sizes):\n"
+            "    pairs = [m * n for m, n in itertools.pairwise(sizes)]\n"
+            "    return sizes[-1] * sum(pairs[:-1]), sizes[0] * sum(pairs[1:])",
+            "changed places",
+        ),
+        (
+            "def multiplications(sizes):\n"
+            "    pairs = [m * n for m, n in itertools.pairwise(sizes)]\n"
+            "    return sum(pairs[1:]), sum(pairs[:-1])",
+            "for one vector",
+        ),
+        ("def multiplications(sizes): return [math.prod(sizes)] * 2", "all sizes are multiplied"),
+    ],
+    "8_what_a_gradient_costs/fewest-steps": [
+        ("fewest_steps = lambda n, slots: n * (n - 1) // 2", "fewer than"),
+        ("fewest_steps = lambda n, slots: n - 1", "too few"),
+    ],
+    "8_what_a_gradient_costs/fewest-multiplications": [
+        ("fewest_multiplications = lambda sizes: min(multiplications(sizes))", "Other orders"),
+        ("fewest_multiplications = lambda sizes: 0", "not counted"),
+    ],
+    "10_when_gradients_lie/root-check": [
+        ("small_root = lambda b, c: (-b + jnp.sqrt(b**2 - 4 * c)) / 2", "cancel"),
+        ("small_root = lambda b, c: -c / b", "nearly right"),
     ],
 }

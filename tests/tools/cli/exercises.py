@@ -115,6 +115,15 @@ def push(tape, target, source, tangent):
     return {result}"""
 
 
+def taped(result, watched="x", block="y = x**2 * jnp.sin(x)"):
+    return f"""
+def slope(x):
+    with tf.GradientTape() as tape:
+        tape.watch({watched})
+        {block}
+    return {result}"""
+
+
 # Wrong answers, such as a student might give: at least five to each. Where all answers bind one name to a value, the name is
 # the key and the values are listed; `ANY` marks those that are whole programs. The last ones are of a wrong kind.
 ANY = ""
@@ -335,6 +344,49 @@ WRONG: dict[str, tuple[str, list[str]]] = {
     ),
 }
 WRONG |= exercises_9_10.WRONG
+WRONG |= {
+    "tape_or_functional/slope": (
+        ANY,
+        [
+            "slope = jax.grad(lambda x: x**2 * jnp.sin(x))",  # no tape
+            taped("y"),
+            taped("tape.gradient(y, x)", block="y = x**2 * jnp.sin(float(x))"),
+            taped("tape.gradient(y, x)", block="y = jax.lax.stop_gradient(x) ** 2 * jnp.sin(x)"),
+            taped("tape.gradient(y, x)", watched="jnp.array(1.0)"),
+            "slope = lambda x: 2 * x * jnp.cos(x)",
+            "slope = lambda x: 2 * x * jnp.sin(x) - x**2 * jnp.cos(x)",
+            "slope = jax.grad(jax.grad(lambda x: x**2 * jnp.sin(x)))",
+            "slope = 2.0",
+        ],
+    ),
+    "tape_or_functional/predicted": (
+        "predicted",
+        [
+            '{"tape": 0.0, "jax": 0.0}',
+            '{"tape": None, "jax": None}',
+            '{"tape": 0.0, "jax": None}',
+            '{"tape": 3.0, "jax": 3.0}',
+            '{"tape": None, "jax": 6.0}',
+            '{"tape": None, "jax": "zero"}',
+            "[None, 0.0]",
+            "None",
+        ],
+    ),
+    "tape_or_functional/middle": (
+        "middle",
+        [
+            "jax.grad(lambda x: jnp.sin(x * x) * x)(x)",
+            "jax.grad(lambda x: jnp.sin(h) * x)(x)",
+            "jax.grad(lambda h: jnp.sin(h) * x)(x)",
+            "jax.grad(jnp.sin)(h)",
+            "jax.grad(lambda h: jnp.sin(h) * jnp.sqrt(h))(h)",
+            "jax.grad(lambda z: jnp.sin(z * z) * 1.5)(x)",
+            "y",
+            "-by_tape",
+            "jax.grad(lambda h: jnp.sin(h) * x)",
+        ],
+    ),
+}
 
 # What is changed in the answer to a loop, so that it is wrong.
 LOOP_CHANGES = [

@@ -35,7 +35,7 @@ def answers_of(stem):
 @pytest.fixture
 def run(monkeypatch):
     """run(stem, answers) runs a notebook's program, without its figures, with `answers` in the cells of these numbers."""
-    for package in ("asdex", "matplotlib", "matplotlib_inline"):
+    for package in ("matplotlib", "matplotlib_inline"):
         pytest.importorskip(package)
     jax = pytest.importorskip("jax")
     monkeypatch.syspath_prepend(str(FOLDER))

@@ -79,7 +79,10 @@ def test_what_other_code_hung_on_a_shared_node_is_not_copied(monkeypatch):
         def __deepcopy__(self, memo):
             raise AssertionError("copied")
 
-    monkeypatch.setattr(ast.parse("x", mode="eval").body.ctx, "parent", Uncopied(), raising=False)
+    load = ast.parse("x", mode="eval").body.ctx
+    monkeypatch.setattr(load, "parent", Uncopied(), raising=False)
+    monkeypatch.setattr(load, "annotations", Uncopied(), raising=False)
+    monkeypatch.setattr(load, "_fields", ("annotations",))  # as AutoGraph's annotations are
     expression = layout.parsed("f(x, y[2:])[0]")
     assert layout.text_of(layout.replaced(expression, {"x": layout.parsed("a + 1")})) == "f(a + 1, y[2:])[0]"
     assert layout.text_of(expression) == "f(x, y[2:])[0]"

@@ -105,6 +105,30 @@ def test_a_loop_is_shown_round_by_round():
     assert [node["label"] for node in within["nodes"]].count("sin") == 3
 
 
+def doubled(x):
+    def body(c, _):
+        return jnp.sqrt(c) * 2.0, None
+
+    return jax.lax.scan(body, x, None, length=2)[0]
+
+
+def twice_the_root(x):
+    def body(c, _):
+        root = jnp.sqrt(c)
+        return root * 2.0, None
+
+    return jax.lax.scan(body, x, None, length=2)[0]
+
+
+def test_each_of_two_loops_that_do_the_same_has_its_own_lines():
+    for loop, line in ((doubled, "return jnp.sqrt(c) * 2.0, None"), (twice_the_root, "root = jnp.sqrt(c)")):
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = jnp.sum(loop(X))
+        within = next(inside for _, _, inside in opened(tape.play(y, X).data))
+        assert line in {row["text"].strip() for row in within["code"] if "text" in row}
+
+
 def test_what_does_not_open():
     @jax.custom_vjp
     def own(x):

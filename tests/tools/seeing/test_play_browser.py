@@ -636,6 +636,18 @@ def test_the_tape_and_jaxs_programs_step_together(visit):
     assert page.locator(".sides").is_hidden() and page.locator(".graph").is_visible()
 
 
+def test_a_page_may_begin_beside_jaxs_programs(visit):
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = tf.round(x)
+    page = visit(tape.play(y, x, split=True), width=1400, height=900)  # the gradient is None: there is a button, too
+    assert page.locator(".sides").is_visible()
+    page.keyboard.press("End")
+    assert lit(page)[3] == ["return 0.0 # 0.0 where the tape says None"]
+    page.get_by_role("button", name="Beside JAX's programs").click()
+    assert page.locator(".sides").is_hidden()
+
+
 @pytest.mark.parametrize("width", [380, 800, 1400])
 def test_the_programs_fit_every_window(visit, width):
     page = visit(lecture(), width=width, height=900)
@@ -654,8 +666,9 @@ def test_the_programs_fit_every_window(visit, width):
 def test_a_page_without_programs_has_no_button(visit):
     x = tf.Variable(3.0)
     with tf.GradientTape() as tape:
-        y = tf.round(x)
-    page = visit(tape.play(y, x))
+        y = x * x
+        z = y * 2.0
+    page = visit(tape.play(z, [x, y]))  # a source is computed from another
     assert page.get_by_role("button", name="Beside JAX's programs").count() == 0
     page.keyboard.press("j")
     assert page.locator(".split").count() == 0

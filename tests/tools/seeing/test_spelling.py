@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+import tapejax as tf
 from tapejax.jaxprs.fence import Primitive
 from tapejax.tools.seeing.spelling import canonical
 
@@ -40,3 +41,24 @@ def test_a_primitive_of_the_users_is_not_run(name):
     del runs[:]
     assert canonical(program) != form(lambda x: x * 2.0, jnp.float32(1.0))
     assert not runs
+
+
+def printed(index):
+    """``x[...] * 2.0`` as it is printed, which gives the same numbers."""
+    x, scope = jnp.arange(12.0).reshape(4, 3), {}
+    function = tf.code(eval(f"lambda x: x{index} * 2.0"), x)
+    exec(function.code, scope)
+    assert jnp.array_equal(scope["f"](x), eval(f"x{index} * 2.0"))
+    return function.code
+
+
+@pytest.mark.parametrize(
+    "index", ["[0]", "[1]", "[:, 0]", "[:, 2]", "[0, 0]", "[1, 1]", "[1:3, 0]", "[0, 1:]", "[3, 0]"]
+)
+def test_an_index_is_printed_as_it_is_written(index):
+    assert f" x{index} * 2.0\n" in printed(index)
+
+
+@pytest.mark.parametrize("index", ["[:2][1]", "[:2, :2][1, 1]", "[1:, 1:][0, 1]", "[::2][1]", "[1:, 1:][0]"])
+def test_an_index_of_a_cut_is_the_same_element(index):
+    printed(index)
