@@ -11,12 +11,14 @@ import numpy as np
 
 from ...jaxprs.fence import ConcreteArray, Tracer
 from ...jaxprs.types import Value
-from ...tape.recording import type_of
+from ...tape.recording import is_deleted, type_of
 from .types import Array, Number
 
 
-def number_text(x: Number | np.ndarray) -> str:
-    """A Python number or a NumPy value of one element, in the fewest digits that identify it."""
+def number_text(x: Number | np.ndarray | Array) -> str:
+    """A Python number or a value of one element, in the fewest digits that identify it; "deleted" where it was donated since."""
+    if is_deleted(x):
+        return "deleted"
     array = np.asarray(x)
     if array.size != 1:
         return f"{array.dtype.name}{list(array.shape)}".replace(" ", "")

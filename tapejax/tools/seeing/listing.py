@@ -31,7 +31,7 @@ from ...places import Place, line_of, serves
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.query import Query, Source
-from ...tape.recording import Entry, Mark, Recording, type_of
+from ...tape.recording import Entry, Mark, Recording, is_deleted, type_of
 from ...tape.structures import Leaf
 from ...tf.values.shown import ORANGE, bold, faint, number_text, page, table_html
 from ...tf.values.structures import is_variable, leaf_of
@@ -199,7 +199,7 @@ class Names:
         name = self._names.get(key) or self._given.get(key)
         if name is None:
             if _is_scalar(x) and key not in self._watched:
-                return number_text(np.asarray(x)[()])
+                return number_text(x if is_deleted(x) else np.asarray(x)[()])
             name = self._given[key] = f"c{next(self._numbers)}"
         return name
 

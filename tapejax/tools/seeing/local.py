@@ -19,7 +19,7 @@ from ...jaxprs.types import Value
 from ...tape import operation
 from ...tape.operation import Op
 from ...tape.pullback import PullbackOp
-from ...tape.recording import Entry
+from ...tape.recording import Entry, is_deleted
 from ...tape.slicing import Step
 from ...tf.values.shown import CELLS, number_text, unreadable
 from ...tf.values.types import Array
@@ -75,7 +75,7 @@ def local(at: Pass) -> Local:
     shapes = f"{sum(z.size for z in outputs)}×{x.size}"
     if isinstance(at.step.op, PullbackOp):
         return Local(back="the operation's own gradient function", shapes=shapes)
-    numbers = not any(map(unreadable, (*at.entry.inputs, *outputs, at.part)))
+    numbers = not any([unreadable(v) or is_deleted(v) for v in (*at.entry.inputs, *outputs, at.part)])
     if not numbers or len(outputs) > 1 or jnp.iscomplexobj(x) or jnp.iscomplexobj(outputs[0]):
         return Local(shapes=shapes)
     with np.errstate(all="ignore"):

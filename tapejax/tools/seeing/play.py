@@ -315,7 +315,7 @@ class _Page:
         (position,), (entry,) = node.positions, self._entries(node)
         cotangents = self.came.get(position, {})
         values = (*entry.inputs, *cotangents.values())
-        plain = not any(isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in values)
+        plain = not any(isinstance(x, Tracer) or is_deleted(x) or jax.numpy.iscomplexobj(x) for x in values)
         if self.depth == DEPTH or not cotangents or not plain or isinstance(entry.op, PullbackOp):
             return None
         if (inner_tape := opened(entry, self.walk.recording)) is None:

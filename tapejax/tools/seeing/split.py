@@ -275,7 +275,7 @@ class _Writer:
         if name in self.constants or not _is_name(name):
             return None
         self.constants.add(name)
-        said = type_of(x) if is_key(x) or x.size != 1 else number_text(x.item())
+        said = type_of(x) if is_key(x) or x.size != 1 else number_text(x)
         return Row([name], f"constant {said}", [], f"{type_of(x)}, a constant", self.maker.get(id(x)))
 
 

@@ -453,3 +453,25 @@ def test_64_bits_stay_64_bits():
     data = tape.play(y, x).data
     assert expected.dtype == np.float64
     np.testing.assert_array_equal(numbers(data, data["frames"][-1]["gradients"][0]["value"], np.float64), [expected])
+
+
+def test_what_was_donated_since_is_called_deleted():
+    """A number in the place of its name: one that Keras's compiled step donates, say."""
+    step = jax.jit(lambda state, x: (state + jnp.sum(x), jnp.sum(x**2)), donate_argnums=0)
+    x, first, second = jnp.ones((1, 3)), jnp.zeros(()), jnp.ones(())
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        _, z = step(first, x)
+        z = z * jnp.sum(step(second, x)[1])
+    del first, second
+    gradient = tape.gradient(z, x)
+    for shown in (
+        str(tape),
+        tape._repr_html_(),
+        tape.draw(z, x),
+        tape.play(z, x),
+        str(tape.explain(z, x)),
+    ):
+        assert shown is not None
+    assert "deleted" in str(tape)
+    np.testing.assert_allclose(gradient, tape.gradient(z, x))
