@@ -11,11 +11,12 @@ POLES = {"jax_debug_nans": lambda x: 0.0 * jnp.sqrt(x), "jax_debug_infs": jnp.sq
 
 @pytest.fixture(params=POLES)
 def mode(request):
+    before = getattr(jax.config, request.param)
     jax.config.update(request.param, True)
     try:
         yield request.param
     finally:
-        jax.config.update(request.param, False)
+        jax.config.update(request.param, before)
 
 
 def raises(gradient, x):

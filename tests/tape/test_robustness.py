@@ -871,28 +871,3 @@ def test_an_activation_interrupted_while_it_is_made(monkeypatch):
         del activation
         gc.collect()
     assert not said
-
-
-@pytest.mark.parametrize("mode, value", [("jax_debug_nans", 0.0), ("jax_debug_infs", 0.0)])
-def test_a_debug_mode_stays_on_after_a_gradient(mode, value):
-    """Evaluating a jaxpr enters a local ``jax.debug_nans``, whose end hid the global mode for what followed in the thread."""
-    f = (lambda x: 0.0 * jnp.sqrt(x)) if mode == "jax_debug_nans" else jnp.sqrt
-
-    def by_tape(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = f(x)
-        return tape.gradient(y, x)
-
-    before = getattr(jax.config, mode)
-    jax.config.update(mode, True)
-    try:
-        for derivative in (by_tape, by_tape, jax.grad(f), by_tape, jax.grad(f)):
-            assert np.isfinite(derivative(jnp.float32(1.0)))
-            with pytest.raises(FloatingPointError):
-                derivative(jnp.float32(value))
-        with getattr(jax, mode.removeprefix("jax_"))(False):
-            assert not np.isfinite(jax.grad(f)(jnp.float32(value)))
-    finally:
-        jax.config.update(mode, before)
-    assert not np.isfinite(jax.grad(f)(jnp.float32(value))) or before
