@@ -204,9 +204,12 @@ class Plan:
         return x.aval is self.types[slot] and not x.committed
 
 
+_nans, _infs, _guard = RUN_MODES  # one by one, since each operation that arrives asks
+
+
 def modes() -> Any:
     """All of JAX's settings that what runs depends on."""
-    return trace_context(), *[mode.value for mode in RUN_MODES]
+    return trace_context(), _nans.value, _infs.value, _guard.value
 
 
 def _holders(recording: Recording) -> dict[int, Any]:

@@ -78,15 +78,8 @@ transfer_guard: Any = config.transfer_guard_host_to_device
 disable_jit: Any = config.disable_jit
 LOOKING_MODES: Any = (config.debug_nans, config.debug_infs, disable_jit)  # they look into a compiled run
 NotFiniteInside: Any = api_util.InternalFloatingPointError  # JAX's own, where such a mode is on: no error for a user
-# All settings of a thread that act on a compiled run and are no part of `trace_context`.
-RUN_MODES: Any = (
-    config.debug_nans,
-    config.debug_infs,
-    config.transfer_guard_host_to_device,
-    config.transfer_guard_device_to_device,
-    config.transfer_guard_device_to_host,
-    config.thread_guard,
-)
+# All settings of a thread that act on a compiled run on a CPU and are no part of `trace_context`.
+RUN_MODES: Any = (config.debug_nans, config.debug_infs, transfer_guard)
 
 
 def function_in(bwd: Any) -> Function:

@@ -25,7 +25,11 @@ def run(op: Op, inputs: Values) -> Any:
 
     It is called by a function of tapejax's, not by the user's code: the search for the user's line begins above that.
     """
-    trace, inputs = trace_reference.value, active.owned(inputs)
+    trace = trace_reference.value
+    for x in inputs:
+        if type(x) is not ConcreteArray:  # numbers, tracers, and what the user may write into
+            inputs = active.owned(inputs)
+            break
     if type(trace) is not active.kind:
         try:
             return runner.current.run(op, inputs) if type(trace) is EvalTrace else op.traced(inputs)
