@@ -431,6 +431,7 @@ def py_function(func: Callable[..., Any], inp: Sequence[TensorLike], Tout: DType
       Tout: the dtype of the result, or a list of them. An empty list: there is no result, and in a compiled function `func` runs
         each time that the function does, on known values.
     """
+from tapejax import quantization as quantization
 from tapejax import random as random
 from tapejax.tf.ops.initializers import random_normal_initializer as random_normal_initializer
 from tapejax.tf.ops.initializers import random_uniform_initializer as random_uniform_initializer

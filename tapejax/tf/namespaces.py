@@ -244,6 +244,13 @@ LATER: dict[str, dict[str, str]] = {
     },
     "ops.printing": {"tf tf.compat.v1": "print"},
     "ops.profiler": {"tf.profiler.experimental": "Profile ProfilerOptions start stop Trace"},
+    "ops.quantization": {
+        "tf.compat.v1 tf.compat.v1.quantization tf.quantization": """
+            fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars
+            fake_quant_with_min_max_vars_gradient fake_quant_with_min_max_vars_per_channel
+            fake_quant_with_min_max_vars_per_channel_gradient
+            """,
+    },
     "ops.rearrange": {
         "tf tf.compat.v1": "bitcast dynamic_partition dynamic_stitch space_to_batch_nd=space_to_batch unravel_index",
         "tf tf.nn": "space_to_batch",

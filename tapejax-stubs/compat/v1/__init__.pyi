@@ -82,6 +82,12 @@ from tapejax import executing_eagerly as executing_eagerly
 from tapejax.math import exp as exp
 from tapejax import expand_dims as expand_dims
 from tapejax.linalg import eye as eye
+from tapejax.quantization import fake_quant_with_min_max_args as fake_quant_with_min_max_args
+from tapejax.quantization import fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient
+from tapejax.quantization import fake_quant_with_min_max_vars as fake_quant_with_min_max_vars
+from tapejax.quantization import fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient
+from tapejax.quantization import fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel
+from tapejax.quantization import fake_quant_with_min_max_vars_per_channel_gradient as fake_quant_with_min_max_vars_per_channel_gradient
 from tapejax import fill as fill
 float16: tf.DType
 float32: tf.DType
@@ -167,6 +173,7 @@ from tapejax import ones_like as ones_like
 from tapejax.math import pow as pow
 from tapejax import print as print
 from tapejax import py_function as py_function
+from tapejax.compat.v1 import quantization as quantization
 from tapejax import range as range
 from tapejax import rank as rank
 from tapejax import realdiv as realdiv

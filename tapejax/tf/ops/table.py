@@ -36,6 +36,7 @@ ANY, NUMBER, REAL, FIELD, FLOAT, INTEGER, BOOL = "biufc", "iufc", "iuf", "fc", "
 _SOME = {
     "F": ("float32", "float64"),
     "S": ("float16", "bfloat16", "float32"),
+    "T": ("float32",),
     "H": ("int16",),
     "I": ("int32", "int64"),
     "J": ("int32",),

@@ -5,6 +5,8 @@ import collections
 import numpy as np
 from harness import error_of, parity
 
+import tapejax
+
 
 def draw(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype("float32")
@@ -479,3 +481,31 @@ def test_second_derivatives_of_a_batch(tf):
             y = tf.reduce_prod(x, axis=1) + tf.reduce_sum(tf.sin(x), axis=1)
         slopes = inner.gradient(y, x)
     return outer.batch_jacobian(slopes, x)
+
+
+@parity(differs="the jacobian of more results than inputs is taken forward, where the pole's zero meets no infinity")
+def test_a_jacobian_behind_a_where_at_a_pole(tf):
+    "It is finite and right, where TensorFlow's is nan; see the next test for `gradient`."
+    with tf.GradientTape() as tape:
+        v, r = _behind_a_where(tf)
+    return tape.jacobian(r, v)
+
+
+@parity
+def test_a_gradient_behind_a_where_at_a_pole(tf):
+    "It is nan in both."
+    with tf.GradientTape() as tape:
+        v, r = _behind_a_where(tf)
+    return tape.gradient(r, v)
+
+
+def _behind_a_where(tf):
+    v = tf.Variable([0.0, 0.0])
+    n = tf.sqrt(tf.reduce_sum(v * v))
+    return v, tf.where(n < 1e-6, tf.stack([v[0], v[1], v[0] + v[1]]), tf.stack([v[0] / n, v[1] / n, n]))
+
+
+def test_a_jacobian_behind_a_where_at_a_pole_is_right():
+    with tapejax.GradientTape() as tape:
+        v, r = _behind_a_where(tapejax)
+    assert tape.jacobian(r, v).numpy().tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]

@@ -1,0 +1,10 @@
+"""Made by .ci/stubs of the live namespace."""
+
+
+
+from tapejax.quantization import fake_quant_with_min_max_args as fake_quant_with_min_max_args
+from tapejax.quantization import fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient
+from tapejax.quantization import fake_quant_with_min_max_vars as fake_quant_with_min_max_vars
+from tapejax.quantization import fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient
+from tapejax.quantization import fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel
+from tapejax.quantization import fake_quant_with_min_max_vars_per_channel_gradient as fake_quant_with_min_max_vars_per_channel_gradient
