@@ -459,10 +459,8 @@ class Session:
         """The program of `query` and the values that it reads, if it is the plan's, of the plan's recording."""
         plan, values, recording = self.plan, self.values, query.recording
         recording.ahead = False
-        beginning = plan.beginning
-        alive = (
-            plan in beginning.plans and _plans.peek(beginning.key) is beginning
-        )  # a gradient may have been registered
+        beginning = _plans.peek(plan.beginning.key)  # another, or none, where a gradient was registered since
+        alive = beginning is plan.beginning and plan in beginning.plans
         as_planned = alive and self.position == len(plan.ops) and _state(query) == plan.state
         if not as_planned or type(current_trace()) is not EvalTrace or query.entries is not recording.entries:
             return None
