@@ -59,10 +59,16 @@ def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
                 return (where or place, (place, *inner[::-1])) if inner else (place, ())
             where = where or place
             inner.append(place)
-        elif whose == "library" or whose == "jax" and code.co_name in NAMED:
+        elif is_called(code):
             inner.append((code, frame.f_lasti))
         frame = frame.f_back
     return where, tuple(inner[::-1])
+
+
+def is_called(code: types.CodeType) -> bool:
+    """Whether a running function counts in `calls`."""
+    whose = _whose(code.co_filename)
+    return whose in ("user", "library") or whose == "jax" and code.co_name in NAMED
 
 
 def user_frame() -> int:

@@ -149,6 +149,11 @@ def at_source(eqn: Equation) -> Any:
     return source_info_util.user_context(source.traceback, name_stack=scopes)
 
 
+def transformations(eqn: Equation) -> list[str]:
+    """JAX's transformations in which an equation was computed, as ``["transpose", "jvp"]``, the outermost first."""
+    return [each.name for each in eqn.source_info.name_stack.stack if isinstance(each, source_info_util.Transform)]
+
+
 def refuse_type(kind: type, why: str) -> None:
     """Has JAX say `why` where it asks a `kind` for its type: it takes arrays there, and no pytrees."""
 

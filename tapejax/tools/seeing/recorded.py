@@ -32,7 +32,7 @@ from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
-from . import again, layout, scopes, trees
+from . import again, jitted, layout, scopes, trees
 from .calls import Line, Running, calls_of, inside_of, is_named, name_in, stored_inside
 from .inside import traced
 from .layout import names_in
@@ -167,9 +167,10 @@ class Writer:
         self.operands: dict[int, dict[int, str]] = {}  # by call: the names of values in it
         self.constants: dict[int, str] = {}  # what functions call what does not vary
 
-    def read(self, entries: Sequence[Entry], flat: bool) -> None:
-        """Takes the entries of a recording, of which some are to be written. `flat`: without calls."""
+    def read(self, recording: Recording, flat: bool) -> None:
+        """Takes a recording, of whose entries some are to be written. `flat`: without calls."""
         self.folds = not flat
+        self._recording, entries = recording, recording.entries
         self._entries = list(entries)
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
         self.made = {id(x): i for i, entry in enumerate(entries) for x in entry.outputs}  # by which of them
@@ -205,10 +206,13 @@ class Writer:
 
     def _lines_of(self, line: Line, position: int) -> list[Line]:
         """The line; of a call of a `tf.function` those of what its Python does."""
-        if not (self.folds and line.calls and isinstance(line.op, JointOp)):
+        if not (self.folds and line.calls):
             return self._by_leaf(line)
         if position not in self._opened:
-            inside = again.recorded(self._entries[position])
+            entry = self._entries[position]
+            joint = isinstance(line.op, JointOp)
+            own = position < len(self._recording.entries)  # not of a call that was opened
+            inside = again.recorded(entry) if joint else jitted.recorded(entry, self._recording) if own else None
             start = len(self._entries)
             entries = [] if inside is None else inside.entries
             self._entries += entries
@@ -217,7 +221,7 @@ class Writer:
             self.made = made | self.made
             self._opened[position] = None if inside is None else (inside, made)
         if (opened := self._opened[position]) is None:
-            return [line]
+            return self._by_leaf(line)
         ends, starts = [line.outputs[j] for j in line.active_outs], [line.inputs[i] for i in line.active_ins]
         query = Query(opened[0], ends, [Source(x, watched=True) for x in starts], include_nondifferentiable=True)
         return self.lines(*query.program(), opened[1])

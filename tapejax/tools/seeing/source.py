@@ -21,7 +21,7 @@ from ...jaxprs.types import Values
 from ...places import Line
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
-from ...tape.recording import Entry, type_of
+from ...tape.recording import Recording, type_of
 from ...tape.slicing import Program
 from ...tape.structures import Structure
 from ...tf.values import nest
@@ -175,14 +175,14 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
 
 @dataclass
 class Recorded:
-    """A recorded program: `values` are in its slots, `entries` are those of the recording, `owner` has for each of its sources
+    """A recorded program: `values` are in its slots, `recording` has its entries, `owner` has for each of its sources
     whose it is. `names`: of arrays, by id, that the user's code has; `unnamed`: of constants for which it has none; `partial`:
     the parameters that are trees which have more in them."""
 
     arguments: Sequence[Parameter]
     program: Program
     values: Values
-    entries: Sequence[Entry]
+    recording: Recording
     owner: Sequence[int]
     sources: Nest
     starts: Structure
@@ -321,7 +321,7 @@ class Module:
     def _write(self, parts: Recorded, name: str) -> str:
         program, values, writer = parts.program, parts.values, self.writer
         self.scope.taken |= {each.name for each in parts.arguments}
-        writer.read(parts.entries, self.flat)
+        writer.read(parts.recording, self.flat)
         writer.called = parts.names | {id(each.array): each.name for each in parts.arguments if not each.path}
         places = dict(zip(map(id, parts.held()), parts.tree(), strict=True))
         places |= {id(each.array): (each.name, *each.path) for each in parts.arguments if each.path}

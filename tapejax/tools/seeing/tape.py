@@ -161,7 +161,7 @@ class Seen(GradientTape):
         names, unnamed = named.only(arrays) | called, named.unnamed(arrays)
         first = parameter or ("params" if tree is not None or source.is_tree(sources, names) else "sources")
         parts = source.Recorded(
-            rest.all, program, values, recording.entries, owner, sources, starts, target, ends, names, unnamed, first
+            rest.all, program, values, recording, owner, sources, starts, target, ends, names, unnamed, first
         )
         return source.TapeFunction(
             function, functools.partial(source.printed, parts, flat), rest.signature, tree, parts
