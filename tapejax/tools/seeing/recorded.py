@@ -29,7 +29,7 @@ from ...places import line_of, serves
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.query import Query, Source
-from ...tape.recording import Entry, Recording
+from ...tape.recording import Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from . import again, jitted, layout, scopes, trees
