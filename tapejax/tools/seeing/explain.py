@@ -29,7 +29,7 @@ from ...tf.values import nest
 from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
-from .graph_evidence import Graph, given_at
+from .graph_evidence import GraphEvidence, given_at
 from .listing import Loop, Names, Variables, name_of, namespaces, shown
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, reason
@@ -211,7 +211,7 @@ class _Case:
 
     def report(self, source: Leaf, position: int) -> SourceReport:
         name = _source_name(source, position, self.names)
-        graph = Graph(self.recording, self.names, source, name)
+        graph = GraphEvidence(self.recording, self.names, source, name)
         text = TextEvidence(graph, self.values, self.texts, position)
         numbers = [("source", source)] if _is_number(source) else [("target", x) for x in self.ends if _is_number(x)]
         reasons = [text.number(role, leaf.value) for role, leaf in numbers]
@@ -291,7 +291,7 @@ class _Case:
         return tuple([PathStep(name_of(e), ", ".join(map(self.names.typed, e.outputs)), e.line) for e in best[::-1]])
 
 
-def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
+def _why(target: Array, graph: GraphEvidence, text: TextEvidence) -> list[Reason]:
     reasons = [] if has_tangent(target) else [graph.integer_target(target)]
     unwatched = graph.unwatched(target)
     if unwatched is None:
@@ -306,10 +306,10 @@ def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     return reasons + _broken(target, graph, text) or [graph.unrelated(target)]
 
 
-def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
+def _broken(target: Array, graph: GraphEvidence, text: TextEvidence) -> list[Reason]:
     """Where the path breaks, were the source watched from the start: every place that has to be fixed."""
-    if id(target) in graph.dependents:
-        made = graph.made.get(id(target))
+    if target in graph.dependents:
+        made = graph.made_by(target)
         return graph.breaks([target] if made is None or has_tangent(target) else made.inputs)
     if (mark := graph.state(target)) is not None:
         into, *values = given_at(mark)
@@ -319,7 +319,7 @@ def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     reasons, followed = text.breaks(target)
     if reasons is not None:
         return reasons
-    if id(target) not in graph.made and id(target) not in graph.watched:
+    if not graph.on_tape(target):
         return [text.outside(target)]
     marked = None if followed and not graph.unexplained(target) else graph.by_marks(target)
     return [text.from_keras(target) or marked or graph.unrelated(target)]

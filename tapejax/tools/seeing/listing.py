@@ -16,7 +16,7 @@ import re
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Hashable, Iterator, Sequence, Set
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -37,6 +37,7 @@ from ...tf.values.shown import ORANGE, bold, faint, number_text, page, table_htm
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.tensor import Tensor, Variable
 from ...tf.values.types import Array, VariableLike
+from ..writing.graph import Graph
 from .tables import cut, in_columns
 
 # Tables longer than this show their beginning and their end.
@@ -124,13 +125,15 @@ class Names:
                     for array in held:
                         self._names.setdefault(id(array), called)
         self._numbers = itertools.count()  # of those without a name
-        self._results: dict[int, str | None] = {}  # what entries made, and the name under which it was stored
-        stored = _stored(recording.entries)
+        self.graph = Graph(recording.entries)
+        self._stored: dict[int, str] = {}  # the names under which results of entries were stored
+        stored = _stored(self.graph)
         often = Counter([*stored.values(), *self._names.values()])
         for position, entry in enumerate(recording.entries):
             own = stored.get(position)
             for j, x in enumerate(entry.outputs):
-                self._results[id(x)] = own
+                if own is not None:
+                    self._stored[id(x)] = own
                 name = f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}"
                 if own is not None:
                     name = own if often[own] == 1 else f"{own}_{position}"
@@ -143,7 +146,7 @@ class Names:
 
     def _name_watched(self, recording: Recording) -> None:
         """A value without other references is named as in ``tape.watch(x)``."""
-        taken = {*self._names.values(), *filter(None, self._results.values())}
+        taken = {*self._names.values(), *self._stored.values()}
         for mark in recording.marks:
             if mark.kind != "watch" or id(mark.about) in self._names or id(mark.about) in self._given:
                 continue
@@ -172,16 +175,16 @@ class Names:
     def only(self, values: Sequence[Value]) -> dict[int, str]:
         """What the user's code calls these values, by id."""
         own = {key: name for key, name in self._own.items() if "[" in self._names.get(key, "[")}
-        names = {**self._results, **self._watches, **self._names, **own}
+        names = {**self._stored, **self._watches, **self._names, **own}
         return {id(x): name for x in values if (name := names.get(id(x)))}
 
     def unnamed(self, values: Sequence[Value]) -> dict[int, str]:
         """What the tape calls those of these values that it did not compute, by id."""
-        return {id(x): self._given[id(x)] for x in values if id(x) in self._given and id(x) not in self._results}
+        return {id(x): self._given[id(x)] for x in values if id(x) in self._given and not self.is_result(x)}
 
     def is_result(self, x: Value) -> bool:
         """Whether an entry made `x`."""
-        return id(x) in self._results
+        return self.graph.position(x) is not None
 
     def name(self, x: Value) -> str | None:
         """What the user calls `x`, or None."""
@@ -189,7 +192,7 @@ class Names:
 
     def stored(self, x: Value) -> str | None:
         """The name under which the user's code stored `x` when it was computed."""
-        return self._results.get(id(x))
+        return self._stored.get(id(x))
 
     def of(self, x: Value) -> str:
         """What `x` is called in the table; a number is called by its value."""
@@ -232,7 +235,7 @@ def watched_as(mark: Mark) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _stored(entries: Sequence[Entry]) -> dict[int, str]:
+def _stored(graph: Graph[Entry]) -> dict[int, str]:
     """The name under which the user's code stored the result of an entry, by position, where that is sure.
 
     The instruction behind the one that ran an entry says which. One instruction may run several operations: what it gave
@@ -241,7 +244,7 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
     # by instruction where its entries begin and end, with those of functions that it called
     runs: list[tuple[Place, list[int]]] = []
     running: dict[int, tuple[int, list[int]]] = {}  # by code object: its last instruction, and the run
-    for position, entry in enumerate(entries):
+    for position, entry in enumerate(graph.operations):
         if entry.where is not None:
             code, instruction = entry.where
             before, run = running.get(id(code), (None, []))
@@ -250,13 +253,12 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
             else:
                 runs.append((entry.where, [position, position + 1]))
                 running[id(code)] = instruction, runs[-1][1]
-    last_use = {id(x): position for position, entry in enumerate(entries) for x in entry.inputs}
     names = {}
     for (code, instruction), (start, stop) in runs:
         name = bytecode(code).stores.get(instruction)
-        if name is None or len(entries[stop - 1].outputs) != 1:
+        if name is None or len(graph.operations[stop - 1].outputs) != 1:
             continue
-        used = {i for i in range(start, stop) for x in entries[i].outputs if last_use.get(id(x), -1) >= stop}
+        used = {i for i in range(start, stop) for x in graph.operations[i].outputs if graph.last_use(x) >= stop}
         if used <= {stop - 1}:
             names[stop - 1] = name
     return names
@@ -420,46 +422,6 @@ def _option(key: str, value: object) -> str:
     return plain.get(key, f"{key}=") + text
 
 
-def ancestors(
-    entries: Sequence[Entry], arrays: Sequence[Value], assigned: Mapping[int, Sequence[Array]] | None = None
-) -> tuple[list[int], dict[int, tuple[Value, int]]]:
-    """What `arrays` were computed from, gradient or not: the positions of the entries, in order, and the arrays that no
-    entry made, by id, each with the position of the last entry that uses it. `assigned` are, by the id of a variable's
-    content, the values that it came of: what these were computed from counts, too."""
-    wanted: set[int] = set()
-    used: dict[int, tuple[Value, int]] = {}
-    positions = []
-
-    def want(x: Value, position: int) -> None:
-        used[id(x)] = (x, position)
-        if id(x) not in wanted:
-            wanted.add(id(x))
-            for given in (assigned or {}).get(id(x), ()):
-                want(given, position)
-
-    for x in arrays:
-        want(x, len(entries))
-    for position in reversed(range(len(entries))):
-        entry = entries[position]
-        if any(id(x) in wanted for x in entry.outputs):
-            positions.append(position)
-            for x in entry.outputs:
-                used.pop(id(x), None)
-            for x in entry.inputs:
-                if isinstance(x, jax.Array):
-                    want(x, position)
-    return positions[::-1], used
-
-
-def dependents(entries: Sequence[Entry], arrays: Iterable[Value], without: Container[int] = ()) -> set[int]:
-    """The ids of `arrays` and of all that was computed from them, gradient or not, but for those `without`."""
-    ids = {id(x) for x in arrays}
-    for entry in entries:
-        if not ids.isdisjoint(map(id, entry.inputs)):
-            ids.update(id(x) for x in entry.outputs if id(x) not in without)
-    return ids
-
-
 # ---- the table ------------------------------------------------------------------------------------------------------
 
 
@@ -550,9 +512,8 @@ def watching(recording: Recording, names: Names) -> list[Source]:
     accessed: list[Array] = []
     if recording.watch_accessed:
         trainable = [v for v in names.variables if getattr(v, "trainable", True)]
-        used = {id(x) for entry in recording.entries for x in entry.inputs} if trainable else set()
         arrays = [leaf.array for leaf in map(leaf_of_quietly, trainable) if leaf is not None]
-        accessed = [x for x in arrays if id(x) in used]
+        accessed = [x for x in arrays if names.graph.uses(x)]
     return [*(Source(x) for x, _ in recording.watched.values()), *(Source(x, watched=True) for x in accessed)]
 
 
