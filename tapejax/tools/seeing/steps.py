@@ -273,9 +273,9 @@ def first_not_finite(walk: Backward) -> NonFiniteError | None:
 
 def _first_value(walk: Backward, around: str = "") -> NonFiniteError | None:
     """Of values alone. `around`: the operation, and the round of it, that the walk is inside."""
-    entries, names = walk.recording.entries, walk.names
-    for position in listing.ancestors(entries, walk.query.targets)[0]:
-        entry = entries[position]
+    names = walk.names
+    for position in names.graph.before(walk.query.targets):
+        entry = names.graph.operations[position]
         bad = list(filter(_is_not_finite, entry.outputs))
         if not bad:
             continue
@@ -333,7 +333,7 @@ def _inside(walk: Backward, entry: Entry, came: Cotangents, place: str) -> NonFi
     ends, starts = [x for x, _ in pairs], list(filter(_is_inexact, part.inputs))
     with active.outside():
         cotangents = None if came is None else [conjugate(ct) for _, ct in pairs]
-    inner = Backward(tape, ends, starts, cotangents, Names(tape._usable(), [part.named()]))
+    inner = Backward(tape, ends, starts, cotangents, Names(tape._usable().folded(), [part.named()]))
     inner.of = walk.of
     error = (_first_value if came is None else _first_cotangent)(inner, f"{place}: {part.where}")
     if error is not None:
