@@ -38,7 +38,7 @@ _OF_LOGITS = {"log_sigmoid", "log_softmax", *(f"{name}_cross_entropy" for name i
 _SAME_VALUES = set("copy identity cast convert_element_type reshape squeeze expand_dims getitem".split())
 
 
-class GraphEvidence(Graph[Entry]):
+class GraphEvidence(Graph):
     """A recording, seen from one source: `arrays` are what it held, `dependents` all that was computed from it."""
 
     def __init__(self, recording: Recording, names: Names, source: Leaf, name: str):

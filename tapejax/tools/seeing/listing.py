@@ -37,7 +37,7 @@ from ...tf.values.shown import ORANGE, bold, faint, number_text, page, table_htm
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.tensor import Tensor, Variable
 from ...tf.values.types import Array, VariableLike
-from ..writing.graph import Graph
+from ..writing.graph import Graph, ValueMap
 from .tables import cut, in_columns
 
 # Tables longer than this show their beginning and their end.
@@ -96,13 +96,12 @@ class Names:
 
     def __init__(self, recording: Recording, spaces: Sequence[Variables] | None = None):
         spaces = namespaces() if spaces is None else spaces
-        self._names: dict[int, str] = {}
-        self._kept: list[Array] = []  # a name is bound to an id: its owner must not die
+        self._names = ValueMap[str]()
         self.variables: list[VariableLike] = []  # of other libraries, found on the way
         self._seen: set[int] = set()
-        self._given: dict[int, str] = {}
-        self._watches: dict[int, str] = {}
-        self._own: dict[int, str] = {}  # of variables
+        self._given = ValueMap[str]()
+        self._watches = ValueMap[str]()
+        self._own = ValueMap[str]()  # of variables
         self._watched = recording.watched.keys()
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
@@ -120,24 +119,24 @@ class Names:
             for variable, read in recording.variables.values():
                 leaf, own = leaf_of_quietly(variable), _own_name(variable)
                 held = [*read.values(), *([] if leaf is None else [leaf.array])]
-                self._own |= {id(array): own for array in held if own}
+                self._own.update((array, own) for array in held if own)
                 if called := (leaf and self.name(leaf.array)) or own:
                     for array in held:
-                        self._names.setdefault(id(array), called)
+                        self._names.setdefault(array, called)
         self._numbers = itertools.count()  # of those without a name
         self.graph = Graph(recording.entries)
-        self._stored: dict[int, str] = {}  # the names under which results of entries were stored
+        self._stored = ValueMap[str]()  # the names under which results of entries were stored
         stored = _stored(self.graph)
         often = Counter([*stored.values(), *self._names.values()])
         for position, entry in enumerate(recording.entries):
             own = stored.get(position)
             for j, x in enumerate(entry.outputs):
                 if own is not None:
-                    self._stored[id(x)] = own
+                    self._stored[x] = own
                 name = f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}"
                 if own is not None:
                     name = own if often[own] == 1 else f"{own}_{position}"
-                self._given.setdefault(id(x), name)
+                self._given.setdefault(x, name)
         self._name_watched(recording)
         for entry in recording.entries:
             for x in entry.inputs:
@@ -148,11 +147,11 @@ class Names:
         """A value without other references is named as in ``tape.watch(x)``."""
         taken = {*self._names.values(), *self._stored.values()}
         for mark in recording.marks:
-            if mark.kind != "watch" or id(mark.about) in self._names or id(mark.about) in self._given:
+            if mark.kind != "watch" or mark.about in self._names or mark.about in self._given:
                 continue
             if (name := watched_as(mark)) is not None:
                 free = unused(f"{name}_watched", taken) if name in taken else name
-                self._given[id(mark.about)] = self._watches[id(mark.about)] = free
+                self._given[mark.about] = self._watches[mark.about] = free
                 taken.add(free)
 
     def _add(self, name: str, value: object, depth: int) -> None:
@@ -161,8 +160,7 @@ class Names:
         leaf = leaf_of_quietly(value)
         if leaf is not None:
             if isinstance(leaf.array, jax.Array):
-                self._names.setdefault(id(leaf.array), name)
-                self._kept.append(leaf.array)
+                self._names.setdefault(leaf.array, name)
             if is_variable(value) and not isinstance(value, Variable):
                 self.variables.append(value)
             return
@@ -172,15 +170,19 @@ class Names:
         for part, inner in parts_of(value):
             self._add(part[1:] if part[0] == "=" else name + part, inner, depth + 1)
 
-    def only(self, values: Sequence[Value]) -> dict[int, str]:
-        """What the user's code calls these values, by id."""
-        own = {key: name for key, name in self._own.items() if "[" in self._names.get(key, "[")}
-        names = {**self._stored, **self._watches, **self._names, **own}
-        return {id(x): name for x in values if (name := names.get(id(x)))}
+    def only(self, values: Sequence[Value]) -> ValueMap[str]:
+        """What the user's code calls these values."""
 
-    def unnamed(self, values: Sequence[Value]) -> dict[int, str]:
-        """What the tape calls those of these values that it did not compute, by id."""
-        return {id(x): self._given[id(x)] for x in values if id(x) in self._given and not self.is_result(x)}
+        def name(x: Value) -> str | None:
+            called = self._names.get(x)
+            own = self._own.get(x) if "[" in (called or "[") else None
+            return own or called or self._watches.get(x) or self._stored.get(x)
+
+        return ValueMap((x, called) for x in values if (called := name(x)))
+
+    def unnamed(self, values: Sequence[Value]) -> ValueMap[str]:
+        """What the tape calls those of these values that it did not compute."""
+        return ValueMap((x, self._given[x]) for x in values if x in self._given and not self.is_result(x))
 
     def is_result(self, x: Value) -> bool:
         """Whether an entry made `x`."""
@@ -188,28 +190,27 @@ class Names:
 
     def name(self, x: Value) -> str | None:
         """What the user calls `x`, or None."""
-        return self._names.get(id(x))
+        return self._names.get(x)
 
     def stored(self, x: Value) -> str | None:
         """The name under which the user's code stored `x` when it was computed."""
-        return self._stored.get(id(x))
+        return self._stored.get(x)
 
     def of(self, x: Value) -> str:
         """What `x` is called in the table; a number is called by its value."""
-        key = id(x)
         if not isinstance(x, jax.Array):
             return number_text(x)
-        name = self._names.get(key) or self._given.get(key)
+        name = self._names.get(x) or self._given.get(x)
         if name is None:
-            if _is_scalar(x) and key not in self._watched:
+            if _is_scalar(x) and id(x) not in self._watched:
                 return number_text(x if is_deleted(x) else np.asarray(x)[()])
-            name = self._given[key] = f"c{next(self._numbers)}"
+            name = self._given[x] = f"c{next(self._numbers)}"
         return name
 
     def typed(self, x: Value) -> str:
         """Its name with its dtype and shape: ``w: float32[3,4]``."""
         name = shortened(self.of(x))  # a number is written as it is
-        return f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
+        return f"{name}: {type_of(x)}" if x in self._names or x in self._given else name
 
 
 def identifier(wish: str) -> str:
@@ -235,7 +236,7 @@ def watched_as(mark: Mark) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _stored(graph: Graph[Entry]) -> dict[int, str]:
+def _stored(graph: Graph) -> dict[int, str]:
     """The name under which the user's code stored the result of an entry, by position, where that is sure.
 
     The instruction behind the one that ran an entry says which. One instruction may run several operations: what it gave

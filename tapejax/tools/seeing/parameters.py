@@ -217,7 +217,7 @@ class Parameters:
                 why = "it has been assigned to since, or was" if is_variable(each.value) else "it was"
                 raise ValueError(_said("not used", name=each.name, why=why))
 
-    def _require_recorded(self, came_of: Mapping[int, str], graph: Graph[Entry], used: ValueSet) -> None:
+    def _require_recorded(self, came_of: Mapping[int, str], graph: Graph, used: ValueSet) -> None:
         """What was computed of an argument and not used by any operation may have been used by Python, as ``if x > 0`` does."""
         for entry in graph.operations:
             name = next((came_of[id(x)] for x in entry.inputs if hasattr(x, "dtype") and id(x) in came_of), None)
@@ -229,7 +229,7 @@ class Parameters:
             if not (tensors or _is_traceable(entry) or any(graph.uses(x) or x in used for x in entry.outputs)):
                 _refuse(name, _said("unused", operation=name_of(entry)), entry, " " + _SAID["unused: advice"])
 
-    def _require_no_python(self, graph: Graph[Entry], query: Query) -> None:
+    def _require_no_python(self, graph: Graph, query: Query) -> None:
         """Python that runs as one operation may use any value, and NumPy can read a jax.Array without a trace."""
         plain = [each.name for each in self.all if isinstance(each.value, jax.Array) and not is_key(each.array)]
         for position in reversed(graph.before(query.targets)):

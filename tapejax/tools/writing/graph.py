@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableSet, Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSet, Sequence
+from typing import Any, TypeVar
 
 import jax
 
@@ -43,20 +43,35 @@ class ValueSet(MutableSet[Value]):
         self._by_id |= {id(x): x for x in values}
 
 
-class Operation(Protocol):
-    """What a graph must know of an operation."""
-
-    @property
-    def inputs(self) -> Sequence[Value]: ...
-
-    @property
-    def outputs(self) -> Sequence[Value]: ...
+T = TypeVar("T")
 
 
-Ran = TypeVar("Ran", bound=Operation)
+class ValueMap(MutableMapping[Value, T]):
+    """Something for each of some values, which are known as those of a `ValueSet` are.
+
+    >>> names = ValueMap([(jnp.ones(2), "x")])
+    """
+
+    def __init__(self, pairs: Iterable[tuple[Value, T]] = ()):
+        self._by_id = {id(x): (x, of_x) for x, of_x in pairs}
+
+    def __getitem__(self, x: Value) -> T:
+        return self._by_id[id(x)][1]
+
+    def __setitem__(self, x: Value, of_x: T) -> None:
+        self._by_id[id(x)] = x, of_x
+
+    def __delitem__(self, x: Value) -> None:
+        del self._by_id[id(x)]
+
+    def __iter__(self) -> Iterator[Value]:
+        return (x for x, _ in self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)
 
 
-class Graph(Generic[Ran]):
+class Graph:
     """The definition and the uses of each value of `operations`, which are known by their positions.
 
     Args:
@@ -64,7 +79,7 @@ class Graph(Generic[Ran]):
       origins: by the id of what a variable holds, the values from which an assignment computed that.
     """
 
-    def __init__(self, operations: Sequence[Ran], origins: Mapping[int, Sequence[Value]] | None = None):
+    def __init__(self, operations: Sequence[Any], origins: Mapping[int, Sequence[Value]] | None = None):
         self.operations, self.origins = operations, origins or {}
         self._made: dict[int, int] = {}
         self._uses: dict[int, list[int]] = {}
@@ -77,7 +92,7 @@ class Graph(Generic[Ran]):
         """Where `x` was made; None for what no operation made."""
         return self._made.get(id(x))
 
-    def made_by(self, x: Value) -> Ran | None:
+    def made_by(self, x: Value) -> Any | None:
         """The operation that made `x`; None for what came from outside."""
         position = self.position(x)
         return None if position is None else self.operations[position]

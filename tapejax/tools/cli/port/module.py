@@ -23,6 +23,7 @@ from ....tf.values.tensor import Tensor
 from ...seeing import layout, recorded, source
 from ...seeing.listing import identifier, unused
 from ...seeing.tables import sections
+from ...writing.graph import ValueMap
 from .comparing import STEPS
 from .observing import Applied, Carried, Gradient, Observer, Optimizer
 from .optimizers import optax_text
@@ -293,7 +294,9 @@ class Module:
             tape._recording.watch(count._array)  # type: ignore[union-attr]  # `watch` takes no integers
             rate = schedule(count)
         try:
-            function = tape._as_function(rate, count, (), {id(count._array): "count"}, False, "count", replayable=False)
+            function = tape._as_function(
+                rate, count, (), ValueMap([(count._array, "count")]), False, "count", replayable=False
+            )
             for i in (0, 1, 2, 7, 100, 12345):
                 expected, found = (np.asarray(f(jnp.asarray(i, jnp.int32))) for f in (schedule, function))
                 if not np.allclose(expected, found, rtol=1e-6, atol=0):
