@@ -16,7 +16,7 @@ from ...places import calls
 from ...tape import active
 from ...tape.recording import Entry, Recording
 from ...tf.values.types import Array
-from ..writing.graph import Graph
+from ..writing.graph import Graph, ValueMap
 
 # Marks of what Python does with values, which it might do in another way with others.
 _LOOKS = ("python", "static", "closure")
@@ -41,12 +41,12 @@ def recorded(entry: Entry) -> Recording | None:
         return None
     recording = recording.folded()
     graph = Graph(recording.entries)
-    same = {id(x): y for x, y in zip(results, entry.outputs, strict=True)}
+    same = ValueMap(zip(results, entry.outputs, strict=True))
     if len(same) < len(results) or not all(map(graph.made_by, results)) or not all(map(close, results, entry.outputs)):
         return None
     entries = []
     for each in recording.entries:
-        ins, outs = (tuple([same.get(id(x), x) for x in side]) for side in (each.inputs, each.outputs))
+        ins, outs = (tuple([same.get(x, x) for x in side]) for side in (each.inputs, each.outputs))
         places = each.calls or ((each.where,) if each.where else ())
         entries.append(each._replace(inputs=ins, outputs=outs, calls=places[around:], where=None))
     recording.entries = entries

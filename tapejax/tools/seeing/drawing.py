@@ -26,7 +26,7 @@ from ...tape.recording import Recording
 from ...tf.values.errors import extra_missing
 from ...tf.values.shown import DARK, number_text
 from ...tf.values.types import Array
-from ..writing.graph import Graph, ValueSet
+from ..writing.graph import Graph, ValueMap, ValueSet
 from .graph_evidence import given_at
 from .listing import Loop, Names, folded, name_of, options, shortened
 from .tables import cut
@@ -219,7 +219,7 @@ def graph(names: Names, query: Query) -> list[Node]:
     assigned = _assigned(recording)
     shown = Graph(entries, assigned).before(targets) if targets else list(range(len(entries)))
     if len(shown) > OPERATIONS:  # groups take the order out of reads and assignments
-        assigned = {}
+        assigned = ValueMap()
         shown = names.graph.before(targets) if targets else shown
     # the entries that gradient passes, and the inputs by which it does
     passing: Iterable[Any] = query.relevant()[0] if targets else query.active()
@@ -227,23 +227,23 @@ def graph(names: Names, query: Query) -> list[Node]:
     starts, ends = ValueSet(sources), ValueSet(targets)
     passed = ValueSet(entries[position].inputs[i] for position, active_ins in active.items() for i in active_ins)
     nodes: list[Node] = []
-    maker: dict[int, Node] = {}
+    maker = ValueMap[Node]()
 
     def maker_of(x: Array) -> Node:
-        if id(x) not in maker:  # it came from outside
+        if x not in maker:  # it came from outside
             source, target, label = x in starts, x in ends, shortened(names.of(x), 26)
             kind = "source" if source else "constant"
             node = Node(label, kind=kind, carries=source and (target or x in passed), target=target, arrays=[x])
-            maker[id(x)] = node
-            for origin in assigned.get(id(x), ()):
-                if (tail := maker.get(id(origin))) is not None:
+            maker[x] = node
+            for origin in assigned.get(x, ()):
+                if (tail := maker.get(origin)) is not None:
                     node.note = "after assign"  # another node may have the variable's name: what it held before
                     Edge(tail, node, "assign", "cut")
             nodes.append(node)
-        return maker[id(x)]
+        return maker[x]
 
     for x in itertools.chain.from_iterable(assigned.values()):
-        if x in starts and id(x) not in assigned and not names.is_result(x):  # the assignment may be its first use
+        if x in starts and x not in assigned and not names.is_result(x):  # the assignment may be its first use
             maker_of(x)
     for group in _groups(recording, shown):
         node = _operation(recording, names, group, any(i in active for i in group))
@@ -255,7 +255,7 @@ def graph(names: Names, query: Query) -> list[Node]:
                     continue
                 joined.add(x)
                 Edge(maker_of(x), node, shape_text(x), "carries" if i in active.get(position, ()) else "plain")
-        maker |= dict.fromkeys(map(id, node.arrays), node)
+        maker.update((x, node) for x in node.arrays)
         node.target, node.source = (not ValueSet(node.arrays).isdisjoint(side) for side in (ends, starts))
         nodes.append(node)
     for x in (*sources, *targets):  # also those that nothing leads from or to
@@ -263,13 +263,10 @@ def graph(names: Names, query: Query) -> list[Node]:
     return nodes
 
 
-def _assigned(recording: Recording) -> dict[int, list[Array]]:
-    """The values that assignments computed new contents of variables from, by the id of the array that these are."""
-    origins = {}
-    for into, *values in (given_at(mark) for mark in recording.marks if mark.kind == "state"):
-        if into is not None:
-            origins[id(into)] = [x for x in values if x is not None]
-    return origins
+def _assigned(recording: Recording) -> ValueMap[list[Array]]:
+    """For new contents of variables the values that assignments computed them from."""
+    given = (given_at(mark) for mark in recording.marks if mark.kind == "state")
+    return ValueMap((into, [x for x in values if x is not None]) for into, *values in given if into is not None)
 
 
 def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:

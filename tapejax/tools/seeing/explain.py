@@ -29,6 +29,7 @@ from ...tf.values import nest
 from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
+from ..writing.graph import ValueMap
 from .graph_evidence import GraphEvidence, given_at
 from .listing import Loop, Names, Variables, name_of, namespaces, shown
 from .number_evidence import GradientNumbers
@@ -273,21 +274,21 @@ class _Case:
         self, targets: Sequence[Array], arrays: Sequence[Array], relevant: Sequence[Relevant]
     ) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target, through the entries that `Query.relevant` found."""
-        # to each value the number of operations, the last of them, and what that had from the source
-        ways: dict[int, tuple[int, Entry | None, int]] = {id(x): (0, None, 0) for x in arrays}
+        # to each value the number of operations, the last of them, and the way to what that had from the source
+        ways = ValueMap[tuple[int, Any, Any]]((x, (0, None, None)) for x in arrays)
 
-        def nearest(values: Iterable[Any]) -> int:
-            return min((id(x) for x in values if id(x) in ways), key=lambda x: ways[x][0], default=0)
+        def nearest(values: Iterable[Any]) -> tuple[int, Any, Any] | None:
+            return min((ways[x] for x in values if x in ways), key=lambda way: way[0], default=None)
 
         for position, active_ins, active_outs, _ in relevant:
             entry = self.entries[position]
             if came := nearest(entry.inputs[i] for i in active_ins):
                 for j in active_outs:
-                    ways.setdefault(id(entry.outputs[j]), (ways[came][0] + 1, entry, came))
-        best, end = list[Entry](), nearest(targets)
-        while end and (last := ways[end][1]) is not None:
-            best.append(last)
-            end = ways[end][2]
+                    ways.setdefault(entry.outputs[j], (came[0] + 1, entry, came))
+        best, way = list[Entry](), nearest(targets)
+        while way is not None and way[1] is not None:
+            best.append(way[1])
+            way = way[2]
         return tuple([PathStep(name_of(e), ", ".join(map(self.names.typed, e.outputs)), e.line) for e in best[::-1]])
 
 

@@ -15,7 +15,7 @@ import linecache
 import re
 import sys
 import traceback
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Container, Hashable, Iterator, Sequence, Set
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeAlias
@@ -101,7 +101,7 @@ class Names:
         self._seen: set[int] = set()
         self._given = ValueMap[str]()
         self._watches = ValueMap[str]()
-        self._own = ValueMap[str]()  # of variables
+        self._own = ValueMap[str]()  # of variables that are parts of containers
         self._watched = recording.watched.keys()
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
@@ -119,10 +119,10 @@ class Names:
             for variable, read in recording.variables.values():
                 leaf, own = leaf_of_quietly(variable), _own_name(variable)
                 held = [*read.values(), *([] if leaf is None else [leaf.array])]
-                self._own.update((array, own) for array in held if own)
                 if called := (leaf and self.name(leaf.array)) or own:
                     for array in held:
-                        self._names.setdefault(array, called)
+                        if "[" in self._names.setdefault(array, called) and own:
+                            self._own[array] = own
         self._numbers = itertools.count()  # of those without a name
         self.graph = Graph(recording.entries)
         self._stored = ValueMap[str]()  # the names under which results of entries were stored
@@ -172,13 +172,8 @@ class Names:
 
     def only(self, values: Sequence[Value]) -> ValueMap[str]:
         """What the user's code calls these values."""
-
-        def name(x: Value) -> str | None:
-            called = self._names.get(x)
-            own = self._own.get(x) if "[" in (called or "[") else None
-            return own or called or self._watches.get(x) or self._stored.get(x)
-
-        return ValueMap((x, called) for x in values if (called := name(x)))
+        names = ChainMap(self._own, self._names, self._watches, self._stored)
+        return ValueMap((x, names[x]) for x in values if x in names)
 
     def unnamed(self, values: Sequence[Value]) -> ValueMap[str]:
         """What the tape calls those of these values that it did not compute."""
@@ -259,7 +254,9 @@ def _stored(graph: Graph) -> dict[int, str]:
         name = bytecode(code).stores.get(instruction)
         if name is None or len(graph.operations[stop - 1].outputs) != 1:
             continue
-        used = {i for i in range(start, stop) for x in graph.operations[i].outputs if graph.last_use(x) >= stop}
+        used = {
+            i for i in range(start, stop) for x in graph.operations[i].outputs if max(graph.uses(x), default=-1) >= stop
+        }
         if used <= {stop - 1}:
             names[stop - 1] = name
     return names

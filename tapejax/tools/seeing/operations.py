@@ -27,6 +27,7 @@ from ...jaxprs.types import Atom, Equation, JaxProgram, Value
 from ...places import is_jaxs
 from ...tape.operation import Op
 from ...tf.values.types import Array
+from ..writing.graph import ValueMap
 from . import layout, scopes
 from .listing import identifier, unused
 from .spelling import (
@@ -98,7 +99,7 @@ class Code:
         self._rules_around = 0
         # a loop that was unrolled does the same again and again
         self._operations: dict[Hashable, tuple[JaxProgram, str | None]] = {}
-        self.known: dict[int, tuple[Array, str]] = {}
+        self.known = ValueMap[str]()
         self._prelude: set[str] = set()
 
     # -- constants --
@@ -111,14 +112,14 @@ class Code:
 
     def _named(self, x: Array, wish: str, text: str | None = None) -> str:
         """A name for `x`, defined above by `text`; without one it is a parameter of the code."""
-        if id(x) not in self.known:
+        if x not in self.known:
             name = self.scope.new(wish)
-            self.known[id(x)] = (x, name)
+            self.known[x] = name
             if text is None:
                 self.large[name] = x
             else:
                 self.constants.append(f"{name} = {text}")
-        return self.known[id(x)][1]
+        return self.known[x]
 
     def space(self) -> dict[str, Any]:
         """The namespace in which the code runs."""

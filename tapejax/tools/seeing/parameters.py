@@ -30,7 +30,7 @@ from ...tape.structures import Leaf
 from ...tf.ops.opaque import ConstantOp
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest, TensorLike
-from ..writing.graph import Graph, ValueSet
+from ..writing.graph import Graph, ValueMap, ValueSet
 from .graph_evidence import given_at
 from .listing import Names, name_of
 from .spelling import SCOPE
@@ -155,15 +155,15 @@ class Parameters:
 
     def _require_own(self, starts: Sequence[Leaf]) -> None:
         """Values are known by identity: what is one array cannot have two values."""
-        holders = {id(leaf.array): "a source" for leaf in starts}
+        holders = ValueMap((leaf.array, "a source") for leaf in starts)
         for variable, read in self.recording.variables.values():
-            for key in read:
+            for x in read.values():
                 if not any(variable is each.value for each in self.all):
-                    holders[key] = f"the variable {getattr(variable, 'name', variable)!r}"
+                    holders[x] = f"the variable {getattr(variable, 'name', variable)!r}"
         for each in self.all:
-            if other := holders.get(id(each.array)):
+            if other := holders.get(each.array):
                 raise ValueError(_said("same array", name=each.name, other=other))
-            holders[id(each.array)] = f"the argument {each.name!r}"
+            holders[each.array] = f"the argument {each.name!r}"
 
     # -- what cannot be replayed
 
@@ -183,21 +183,21 @@ class Parameters:
         graph = Graph(self.recording.entries)
         held = ValueSet(arrays)  # these are given anew, whatever they were computed from
         looks = [(mark, given_at(mark)) for mark in self.recording.marks if mark.kind in (*_LOOKED, "state")]
-        came_of: dict[int, str] = {}  # id of a value -> the argument that it was computed from
+        came_of = ValueMap[str]()  # of a value the argument that it was computed from
         for each in self.all:
             came = graph.after([each.array], held)
-            state: dict[int, Mark] = {}  # what was computed from it through an assignment to a variable
+            state = ValueMap[Mark]()  # what was computed from it through an assignment to a variable
             for mark, (into, *values) in looks:
                 if mark.kind in _LOOKED and not came.isdisjoint(values):
                     _refuse(each.name, _said(mark.kind), mark)
                 if mark.kind == "state" and into is not None and into not in held:
-                    ways = (mark if x in came else state.get(id(x)) for x in values)
+                    ways = (mark if x in came else state.get(x) for x in values)
                     if (first := next(filter(None, ways), None)) is not None:
-                        state |= dict.fromkeys(map(id, graph.after([into], held)), first)
+                        state.update((x, first) for x in graph.after([into], held))
             for target in query.targets:
-                if id(target) in state:
-                    _refuse(each.name, "a variable was assigned what was computed of", state[id(target)])
-            came_of |= dict.fromkeys(map(id, came), each.name)
+                if target in state:
+                    _refuse(each.name, "a variable was assigned what was computed of", state[target])
+            came_of.update((x, each.name) for x in came)
         if self.all:
             self._require_connected(query)
             used = ValueSet([*query.targets, *(x for _, (_, *values) in looks for x in values)])
@@ -217,10 +217,10 @@ class Parameters:
                 why = "it has been assigned to since, or was" if is_variable(each.value) else "it was"
                 raise ValueError(_said("not used", name=each.name, why=why))
 
-    def _require_recorded(self, came_of: Mapping[int, str], graph: Graph, used: ValueSet) -> None:
+    def _require_recorded(self, came_of: ValueMap[str], graph: Graph, used: ValueSet) -> None:
         """What was computed of an argument and not used by any operation may have been used by Python, as ``if x > 0`` does."""
         for entry in graph.operations:
-            name = next((came_of[id(x)] for x in entry.inputs if hasattr(x, "dtype") and id(x) in came_of), None)
+            name = next((came_of[x] for x in entry.inputs if hasattr(x, "dtype") and x in came_of), None)
             if name is None:
                 continue
             if any(map(is_ref, (*entry.inputs, *entry.outputs))):

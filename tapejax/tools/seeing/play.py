@@ -28,7 +28,7 @@ from ...tape.recording import Entry, is_deleted, type_of
 from ...tape.slicing import Step
 from ...tf.values.shown import CELLS, is_elsewhere, unreadable, value_text
 from ...tf.values.types import Array
-from ..writing.graph import ValueSet
+from ..writing.graph import ValueMap, ValueSet
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened
 from .listing import Names, name_of, options
@@ -128,13 +128,13 @@ class _Page:
     """What the page shows, as it is gathered. Arrays and values are numbered; each is written once."""
 
     def __init__(self, walk: Backward, directions: Sequence[Array], depth: int = 0, rounds: Rounds | None = None):
-        self.walk, self.directions, self.depth, self.rounds = walk, directions, depth, rounds or {}
+        self.walk, self.directions, self.depth, self.rounds = walk, directions, depth, rounds or Rounds()
         self.entries, nodes = walk.recording.entries, graph(walk.names, walk.query)
         self.layers = arrange(nodes)
         try:
             self.tangents = walk.tangents(directions)
         except (LookupError, TypeError):  # JAX has no forward mode for an operation: the page has none
-            self.tangents = {}
+            self.tangents = ValueMap()
         self.operations = [node for node in nodes if node.kind == "operation"]
         # a value from outside may have several nodes
         outside = [node for layer in self.layers for node in layer if node.kind in ("source", "constant")]
@@ -144,11 +144,11 @@ class _Page:
         self.since = {node: i for i, node in enumerate(self.operations, 1)}  # the frame that computes its values
         self.inner = self._fold()
         self.code, self.rows = _code([entry.line for node in self.operations for entry in self._entries(node)])
-        self.seen: list[Array] = []
         self.arrays: list[Json] = []
         self.scale = 0.0  # the largest finite absolute value on the page
         self.values: list[Json] = []
-        self._found: dict[int | str, int] = {}
+        self._numbers = ValueMap[int]()  # of arrays
+        self._written: dict[str, int] = {}  # the numbers of values
         self.came: dict[int, dict[int, Array]] = {}  # the cotangents of an entry's outputs, by its position and theirs
         self.locals: dict[tuple[int, int], Local] = {}  # by the position of an entry, and of one of its inputs
 
@@ -189,11 +189,10 @@ class _Page:
 
     def array(self, x: Array) -> int:
         """The number of an array of the recording; the page gets its name and value."""
-        if id(x) not in self._found:
-            self._found[id(x)] = len(self.arrays)
-            self.seen.append(x)
+        if x not in self._numbers:
+            self._numbers[x] = len(self.arrays)
             self.arrays.append({"name": self.walk.names.of(x), "value": self.value(x)})
-        return self._found[id(x)]
+        return self._numbers[x]
 
     def value(self, x: Array | None) -> int | None:
         """The number of a value. All have one scale of colours."""
@@ -202,10 +201,10 @@ class _Page:
         self.scale = max(self.scale, _largest(x))
         shown = _shown(x)
         key = json.dumps(shown)
-        if key not in self._found:
-            self._found[key] = len(self.values)
+        if key not in self._written:
+            self._written[key] = len(self.values)
             self.values.append(shown)
-        return self._found[key]
+        return self._written[key]
 
     # ---- the frames ----
 
@@ -222,8 +221,8 @@ class _Page:
         (position,), (entry,) = node.positions, self._entries(node)
         rules = []
         for i, x in enumerate(entry.inputs):
-            if (derivative := self.locals.get((position, i))) is not None and id(x) in self.tangents:
-                rules.append(self.factor(derivative, derivative.forward, self.tangents[id(x)], entry.outputs[0].shape))
+            if (derivative := self.locals.get((position, i))) is not None and x in self.tangents:
+                rules.append(self.factor(derivative, derivative.forward, self.tangents[x], entry.outputs[0].shape))
         if rules and any(x is source for x in entry.outputs for source in self.walk.query.arrays):
             rules.append({"rule": "its own direction", "value": None, "shapes": ""})
         return rules
@@ -301,9 +300,9 @@ class _Page:
     def forward_mode(self) -> Json:
         """The tangents of the arrays, and the derivative of the target once more, from the gradient."""
         walk = self.walk
-        tangents = [(i, self.tangents.get(id(x))) for i, x in enumerate(self.seen)]
+        tangents = [(i, self.tangents.get(x)) for x, i in self._numbers.items()]
         page: Json = {"tangents": [[i, self.value(t)] for i, t in tangents if t is not None], "product": None}
-        page["targets"] = [self.array(x) for x in walk.query.targets if id(x) in self.tangents]
+        page["targets"] = [self.array(x) for x in walk.query.targets if x in self.tangents]
         seeds = [seed for seed in walk.seeds if seed is not None]
         if len(seeds) == 1 and seeds[0].size == 1 and not isinstance(seeds[0], Tracer) and (seeds[0] == 1).all():
             pairs = [(x, v) for x, v in zip(self.gradients, self.directions, strict=True) if x is not None]
@@ -330,7 +329,7 @@ class _Page:
         called = {names.name(x) or names.stored(x) or f"arg{i}": here for i, (x, here) in enumerate(arrays)}
         walk = Backward(tape, ends, sources, list(cotangents.values()), Names(tape._usable().folded(), [called]))
         walk.of = self.walk.of
-        directions = [tangents[id(x)] if id(x) in tangents else jax.numpy.zeros_like(x) for x in sources]
+        directions = [tangents[x] if x in tangents else jax.numpy.zeros_like(x) for x in sources]
         inner = _Page(walk, directions, self.depth + 1, rounds)
         page = inner.data()
         self.scale = max(self.scale, inner.scale)
@@ -338,7 +337,7 @@ class _Page:
 
     def round(self, node: Node) -> str:
         """In which rounds of a loop an operation, or a group of them, ran."""
-        rounds = [self.rounds[id(x)] for entry in self._entries(node) for x in entry.outputs if id(x) in self.rounds]
+        rounds = [self.rounds[x] for entry in self._entries(node) for x in entry.outputs if x in self.rounds]
         if not rounds:
             return ""
         (first, count), (last, _) = min(rounds), max(rounds)

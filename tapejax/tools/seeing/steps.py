@@ -33,6 +33,7 @@ from ...tape.structures import conjugate, sources_of, targets_of
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, table_html, value_text
 from ...tf.values.types import Array, Nest
+from ..writing.graph import ValueMap
 from . import listing
 from .inside import program_of, recorded
 from .listing import Names
@@ -183,13 +184,13 @@ class Backward:
             arrays |= {step.outs[j]: self.recording.entries[position].outputs[j] for j in step.active_outs}
         return arrays
 
-    def tangents(self, directions: Sequence[Array]) -> dict[int, Array]:
-        """The tangents of the sources and of what is computed from them, by the id of the array: one forward sweep."""
+    def tangents(self, directions: Sequence[Array]) -> ValueMap[Array]:
+        """The tangents of the sources and of what is computed from them: one forward sweep."""
         starts = [directions[i] for i in self.query.owners]
         arrays = self.active()
         with active.outside():
             tangents_out = derivatives.push(replace(self.program, targets=tuple(arrays)), self.values, starts)
-        return {id(x): t for x, t in zip(arrays.values(), tangents_out, strict=True) if t is not None}
+        return ValueMap((x, t) for x, t in zip(arrays.values(), tangents_out, strict=True) if t is not None)
 
     def _heading(self) -> str:
         seeds = [(t, x) for t, x in zip(self.program.targets, self.seeds, strict=True) if t is not None]

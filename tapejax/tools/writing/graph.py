@@ -76,21 +76,20 @@ class Graph:
 
     Args:
       operations: in the order in which they ran.
-      origins: by the id of what a variable holds, the values from which an assignment computed that.
+      origins: for what a variable holds, the values from which an assignment computed that.
     """
 
-    def __init__(self, operations: Sequence[Any], origins: Mapping[int, Sequence[Value]] | None = None):
-        self.operations, self.origins = operations, origins or {}
-        self._made: dict[int, int] = {}
-        self._uses: dict[int, list[int]] = {}
+    def __init__(self, operations: Sequence[Any], origins: Mapping[Value, Sequence[Value]] | None = None):
+        self.operations, self.origins = operations, origins or ValueMap()
+        self._made = ValueMap((x, position) for position, each in enumerate(operations) for x in each.outputs)
+        self._uses = ValueMap[list[int]]()
         for position, each in enumerate(operations):
-            for key in set(map(id, each.inputs)):
-                self._uses.setdefault(key, []).append(position)
-            self._made |= dict.fromkeys(map(id, each.outputs), position)
+            for x in ValueSet(each.inputs):
+                self._uses.setdefault(x, []).append(position)
 
     def position(self, x: Value) -> int | None:
         """Where `x` was made; None for what no operation made."""
-        return self._made.get(id(x))
+        return self._made.get(x)
 
     def made_by(self, x: Value) -> Any | None:
         """The operation that made `x`; None for what came from outside."""
@@ -99,11 +98,7 @@ class Graph:
 
     def uses(self, x: Value) -> Sequence[int]:
         """The positions of the operations that use `x`, in order."""
-        return self._uses.get(id(x), ())
-
-    def last_use(self, x: Value) -> int:
-        """The position of the last operation that uses `x`; -1 where none does."""
-        return max(self.uses(x), default=-1)
+        return self._uses.get(x, ())
 
     def before(self, targets: Iterable[Value]) -> list[int]:
         """The positions of the operations from which `targets` were computed, gradient or not, in order."""
@@ -113,7 +108,7 @@ class Graph:
             position = self.position(x)
             if x not in seen:
                 seen.add(x)
-                waiting += self.origins.get(id(x), ())
+                waiting += self.origins.get(x, ())
                 if position is not None and position not in found:
                     found.add(position)
                     waiting += [y for y in self.operations[position].inputs if isinstance(y, jax.Array)]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 import tapejax as tf
-from tapejax.tools.writing.graph import Graph, ValueSet
+from tapejax.tools.writing.graph import Graph, ValueMap, ValueSet
 
 
 class Ran(NamedTuple):
@@ -47,11 +47,21 @@ def test_a_value_in_a_set_stays_alive():
     assert not any(x in held for x in others)
 
 
+def test_a_map_has_something_for_each_value():
+    names = ValueMap([(A, "a"), (B, "b")])
+    names[C] = names.setdefault(A, "other")
+    assert names[C] == "a" and names.get(D) is None and len(names) == 3 and same(names, [A, B, C])
+    names.update([(B, "new"), (D, "d")])
+    del names[A]
+    assert [*names.values()] == ["new", "a", "d"] and A not in names
+    with pytest.raises(KeyError):
+        names[A]
+
+
 def test_definitions_and_uses(graph):
     assert graph.position(E) == graph.position(F) == 2 and graph.made_by(G) is graph.operations[3]
     assert graph.position(A) is None and graph.made_by(A) is None
     assert [*graph.uses(B)] == [0, 1] and [*graph.uses(C)] == [2] and [*graph.uses(G)] == []
-    assert [graph.last_use(x) for x in (A, B, G)] == [0, 1, -1]
 
 
 def test_what_targets_were_computed_from(graph):
@@ -78,7 +88,7 @@ def test_what_was_computed_from_sources(graph):
 def test_what_an_assignment_computed_counts_where_it_is_told():
     operations = [Ran((A,), (B,)), Ran((C,), (D,))]  # between them B was assigned to what holds C
     assert Graph(operations).before([D]) == [1]
-    assert Graph(operations, {id(C): [B]}).before([D]) == [0, 1]
+    assert Graph(operations, ValueMap([(C, [B])])).before([D]) == [0, 1]
 
 
 def test_of_a_recording():

@@ -357,7 +357,7 @@ class Module:
     def _constants(self) -> tuple[list[str], dict[str, np.ndarray]]:
         """The lines that define small arrays; and others, by name."""
         small = {text.partition(" = ")[0]: text for text in self.module.constants if text.count("\n") <= 8}
-        known = self.module.code.known.values()
+        known = self.module.code.known.items()
         return [*small.values()], {name: np.asarray(x) for x, name in known if name not in small}
 
     def _data(self, first: Sequence[Any]) -> dict[str, Any]:
