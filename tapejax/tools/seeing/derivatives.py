@@ -187,7 +187,7 @@ class _Derivative:
         positions, found = list(map(self._position, self.inside)), list[Line]()
         needed = ValueSet(x for each in self.inside for x in each.inputs)
         ends = needed - local
-        for each in reversed(self.before if positions == sorted(positions) else ()):
+        for each in reversed(self.before if -1 not in positions and positions == sorted(positions) else ()):
             made = ValueSet(each.outputs)
             if not made.isdisjoint(needed - local) and made.isdisjoint(self.scope.used):
                 if self._position(each) > positions[0] and not isinstance(each.op, DerivativeOp):
