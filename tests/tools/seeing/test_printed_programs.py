@@ -291,6 +291,98 @@ def test_a_rule_that_raises_by_design():
     compare(tape, y, x)
 
 
+@equinox.filter_custom_jvp
+def squared(x):
+    return jnp.sum(x**2)
+
+
+@squared.def_jvp
+def squared_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return squared(x), jnp.sum(2 * x * dx)
+
+
+@equinox.filter_custom_vjp
+def cubed(x):
+    return jnp.sum(x**3)
+
+
+@cubed.def_fwd
+def cubed_fwd(perturbed, x):
+    return cubed(x), x
+
+
+@cubed.def_bwd
+def cubed_bwd(x, g, perturbed, x_):
+    return 3 * x**2 * g
+
+
+@pytest.mark.parametrize("rule", [squared, cubed])
+def test_a_rule_of_equinox_that_calls_its_function_is_written_once(rule):
+    tape, y, x = recorded(lambda x: rule(x * jnp.arange(3.0)))
+    function = tape.as_function(y, x)
+    assert function.constants == {} and function.code.count("def fn_wrap") <= 3
+    compare(tape, y, x)
+    names = {"jax": jax, "jnp": jnp}
+    exec(function.code, names)
+    np.testing.assert_allclose(jax.grad(jax.grad(names["f"]))(x), jax.grad(jax.grad(function))(x), rtol=1e-6)
+
+
+def sine(derivative):
+    @jax.custom_jvp
+    def same(x):
+        return jnp.sin(x)
+
+    same.defjvp(lambda primals, tangents: (same(*primals), derivative(*primals) * tangents[0]))
+    return same
+
+
+def test_two_functions_of_one_name_are_two_whose_rules_differ():
+    expected = sine(sine(jnp.exp))
+    tape, y, x = recorded(expected)
+    function = tape.as_function(y, x)
+    names = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(function.code, names)
+    found = names["f"]
+    for _ in range(4):
+        np.testing.assert_allclose(found(x), expected(x), rtol=1e-5)
+        found, expected = jax.grad(found), jax.grad(expected)
+
+
+# ---- lists of numbers ----
+
+
+def rotation(t):
+    c, s = jnp.cos(t), jnp.sin(t)
+    return jnp.array([[c, -s], [s, c]])
+
+
+def rotation_of_tensors(t):
+    return tf.convert_to_tensor([[tf.cos(t), -tf.sin(t)], [tf.sin(t), tf.cos(t)]])
+
+
+def skew(t):
+    a = jnp.sin(t)
+    return jnp.array([[0.0, -a], [a, 1.0]])
+
+
+def in_one_row(t):
+    a = jnp.exp(t)
+    return jnp.asarray([a, t, a * t])
+
+
+@pytest.mark.parametrize("matrix", [rotation, rotation_of_tensors, skew, in_one_row])
+def test_a_list_of_numbers_is_made_in_one_function(matrix):
+    def called(t):
+        return jnp.sum(jnp.asarray(matrix(t)) * jnp.asarray(matrix(t * 2)))
+
+    tape, y, x = recorded(called)
+    code = tape.as_function(y, x).code
+    assert code.count("def ") == 2 and code.count(f"{matrix.__name__}(x") == 2, code
+    assert "[None]" not in code and "jnp.stack([" in code
+    compare(tape, y, x)
+
+
 # ---- equations without results ----
 
 nothing = jax.custom_jvp(lambda t: t)
