@@ -148,7 +148,7 @@ class Code:
         closed, spelled = self._operations[key]
         if spelled is not None:
             return re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled)
-        if not contents.consts_of(closed) and (text := nearly(op, inputs, args, active_ins)) is not None:
+        if (text := nearly(op, inputs, args, active_ins)) is not None:
             return text
         if (text := self.single(closed, args)) is not None:
             return text

@@ -383,6 +383,35 @@ def test_a_list_of_numbers_is_made_in_one_function(matrix):
     compare(tape, y, x)
 
 
+# ---- operations that are one of JAX's functions ----
+
+A = jnp.arange(12.0).reshape(4, 3) ** 2 + 1
+ONE_CALL = {
+    "jnp.linalg.svd(A, full_matrices=False)": lambda a: jnp.linalg.svd(a, full_matrices=False)[1],
+    "jnp.linalg.svd(A, compute_uv=False)": lambda a: jnp.linalg.svd(a, compute_uv=False),
+    "jnp.fft.rfft(A)": lambda a: jnp.abs(jnp.fft.rfft(a)),
+    "jnp.fft.irfft(A)": jnp.fft.irfft,
+    "jnp.fft.irfft2(jnp.fft.rfft2(A))": lambda a: jnp.fft.irfft2(jnp.fft.rfft2(a)),
+    "jnp.diag(A[0])": lambda a: tf.linalg.diag(a[0]),
+    'jnp.vectorize(jnp.diag, signature="(n)->(n,n)")(A)': tf.linalg.diag,
+    "jnp.fill_diagonal(A, A[0], inplace=False)": lambda a: tf.linalg.set_diag(a, a[0]),
+    "jax.lax.dynamic_slice(": lambda a: jax.lax.fori_loop(0, 3, lambda i, c: c * a[i], jnp.ones(3)),
+}
+
+
+@pytest.mark.parametrize("text", ONE_CALL)
+def test_an_operation_is_written_as_the_function_that_does_it(text):
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(A)
+        y = jnp.sum(jnp.asarray(ONE_CALL[text](A)) ** 3)
+    code = tape.as_function(y, A).code
+    assert text in code and "bind(" not in code, code
+    names = {"jax": jax, "jnp": jnp, "np": np}
+    exec(code, names)
+    np.testing.assert_allclose(names["f"](A), y, rtol=1e-5)
+    np.testing.assert_allclose(jax.grad(names["f"])(A), tape.gradient(y, A), rtol=1e-4, atol=1e-4)
+
+
 # ---- equations without results ----
 
 nothing = jax.custom_jvp(lambda t: t)
