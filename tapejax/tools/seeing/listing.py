@@ -311,18 +311,20 @@ _STORES = tuple(f"STORE_{of}" for of in ("FAST", "NAME", "GLOBAL", "DEREF"))
 
 
 def expression_at(code: CodeType, instruction: int) -> ast.expr | None:
-    """What an instruction computes, as the source has it."""
+    """What an instruction computes, as the source has it, and where."""
     line, last, start, stop = bytecode(code).positions[instruction // 2]
     try:
         lines = [text.encode() for text in linecache.getlines(code.co_filename)[line - 1 : last]]  # type: ignore[operator]
         text = b"".join([*lines[:-1], lines[-1][:stop]])[start:].decode()
-        return ast.parse(f"({text})", mode="eval").body
+        found: Any = ast.parse(f"(\n{' ' * start}{text}\n)", mode="eval")  # type: ignore[operator]
+        return ast.increment_lineno(found, line - 2).body  # type: ignore[operator]
     except (TypeError, IndexError, SyntaxError):  # no source, or no expression
         return None
 
 
-def operands(code: CodeType, instruction: int) -> tuple[str | None, ...]:
-    """The names of what a call or an operator takes, in their order, None where that is no name; () where none is."""
+def operands(code: CodeType, instruction: int, items: bool = False) -> tuple[str | None, ...]:
+    """The names of what a call or an operator takes, in their order, None where that is no name; () where none is. `items`: of
+    ``p["w"]``, too, ``p_w``."""
     parts: Sequence[ast.expr] = ()
     match expression_at(code, instruction) if instruction >= 0 else None:
         case ast.Call(args=args) if not any(isinstance(arg, ast.Starred) for arg in args):
@@ -330,8 +332,26 @@ def operands(code: CodeType, instruction: int) -> tuple[str | None, ...]:
         case ast.BinOp(left=left, right=right):
             parts = [left, right]
     same = bytecode(code).same if serves(code.co_filename) else {}
-    names = tuple([same.get(name, name) for name in (getattr(part, "id", None) for part in parts)])
+    names = tuple([same.get(name, name) for name in (_called(part, items) for part in parts)])
     return names if any(names) else ()
+
+
+def _called(operand: ast.expr, items: bool) -> str | None:
+    match operand:
+        case ast.Name(id=name):
+            return name
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key))) if items:
+            return f"{name}_{key}"
+    return None
+
+
+def arguments_at(code: CodeType, instruction: int, parameters: Sequence[str]) -> dict[Hashable, str]:
+    """By where in the source the arguments of a call are, as in `Bytecode.positions`, the parameters that they are for."""
+    match expression_at(code, instruction) if instruction >= 0 else None:
+        case ast.Call(args=args, keywords=keywords) if not any(isinstance(arg, ast.Starred) for arg in args):
+            given = [*zip(parameters, args, strict=False), *((each.arg or "", each.value) for each in keywords)]
+            return {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): name for name, x in given}
+    return {}
 
 
 def parameters_of(code: CodeType) -> list[str]:
@@ -342,7 +362,7 @@ def parameters_of(code: CodeType) -> list[str]:
 def handed_on(places: Sequence[Place]) -> tuple[str | None, ...]:
     """`operands` of the innermost of functions that call each other; what is handed on has the name that the outermost has."""
     (code, instruction), *outer = reversed(places)
-    names = operands(code, instruction)
+    names = operands(code, instruction, items=True)
     for place in outer:
         own = parameters_of(code)
         handed = dict(zip(own, operands(*place), strict=False))

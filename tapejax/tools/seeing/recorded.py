@@ -37,7 +37,7 @@ from . import again, layout, scopes, trees
 from .calls import Line, Running, calls_of, inside_of, is_named, name_in, stored_inside
 from .inside import traced
 from .layout import names_in
-from .listing import bytecode, handed_on, operands, parameters_of, unused
+from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
 from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
@@ -598,6 +598,16 @@ class Writer:
         """Whether these leaves are handed over as a tree, and not one by one."""
         return tree in self.nested or len(paths) > FEW or any(len(path) > 2 for path in paths)
 
+    def _argument_names(self, values: Sequence[Value], code: CodeType, caller: Running, depth: int) -> ValueMap[str]:
+        """The parameters of `code` that these values are for, where its call at `depth` has the expressions for them."""
+        where, found = arguments_at(caller.code, caller.instruction, parameters_of(code)), ValueMap[str]()
+        for x in values:
+            calls = self._calls[self.made[x]][depth:] if x in self.made else ()
+            if calls and calls[0].call == caller.call:
+                place = bytecode(caller.code).positions[calls[0].place // 2]
+                found.update([(x, where[place])] if place in where else ())
+        return found
+
     def _note(self, call: int, named: Iterable[tuple[Value, str | None]]) -> None:
         """Notes the names of values in a call."""
         known = self.operands.setdefault(call, ValueMap())
@@ -618,13 +628,14 @@ class Writer:
         handed = dict(zip(arguments, names, strict=True)) if len(names) == len(arguments) else {}
         parameter_of = {name: argument for argument, name in handed.items()}
         inside = self.operands.get(lines[-1].calls[depth].call, ValueMap[str]())
+        written = self._argument_names([x for _, x, _ in given], code, caller, depth - 1)
         wishes: dict[Key, str | None] = {}
         for key, x, active in given:
             path = self.paths.get(x)
-            wish, called = inside.get(x), self.called.get(x, "").split(".")[-1]
-            if path:
+            wish, called = written.get(x) or inside.get(x), self.called.get(x, "").split(".")[-1]
+            if x not in written and path and (wish not in arguments or str(path[-1]).isidentifier()):
                 wish = _NUMBER.sub("", str(path[-1]))
-            elif wish not in arguments:  # a library's function has names of its own
+            elif x not in written and wish not in arguments:  # a library's function has names of its own
                 own = parameter_of.get(called, called or wish)
                 wish = own if not serves(code.co_filename) else None if active else wish
             wishes[key] = unused(wish, {*filter(None, wishes.values())}) if wish and wish.isidentifier() else None

@@ -383,6 +383,75 @@ def test_a_list_of_numbers_is_made_in_one_function(matrix):
     compare(tape, y, x)
 
 
+# ---- the parameters of functions ----
+
+
+def riccati(A, B, P):
+    def body(c, t):
+        return t[0] @ c + t[1], None
+
+    return jax.lax.scan(body, P, (A, B))[0]
+
+
+def fit_loss(p, x, y, l2):
+    return jnp.mean((x @ p["w"] + p["b"] - y) ** 2) + l2 * jnp.sum(p["w"] ** 2)
+
+
+def contracted(psi, u, k):
+    return jnp.tensordot(u, psi, [[1], [k]])
+
+
+def turned(axis, angle=0.0):
+    angle = angle / 2
+    return jnp.cos(angle) if axis == "x" else jnp.sin(angle)
+
+
+def of_riccati(a):
+    return riccati(jnp.sin(a["A"]), jnp.cos(a["A"]), a["P"] * 2.0)
+
+
+def of_fit_loss(a):
+    stepped = {"w": a["w"] * 2.0, "b": a["b"] - 1.0}
+    return fit_loss(stepped, jnp.ones((8, 3)), jnp.zeros(8), a["l2"])
+
+
+def of_contracted(a):
+    return contracted(
+        a["x"] * 2.0,
+        jnp.sin(a["x"]),
+        1,
+    )
+
+
+def of_turned(a):
+    return turned("x", angle=a["x"] * 3.0) * turned("y", a["x"] + 1.0)
+
+
+PARAMETERS = {
+    "def riccati(A, B, P):": (of_riccati, {"A": (3, 2, 2), "P": (2, 2)}),
+    "def fit_loss(l2, p_w, p_b):": (of_fit_loss, {"w": (3,), "b": (), "l2": ()}),
+    "def contracted(psi, u):": (of_contracted, {"x": (2, 2)}),
+    "def turned(angle):": (of_turned, {"x": (3,)}),
+}
+
+
+@pytest.mark.parametrize("head", PARAMETERS)
+def test_a_parameter_has_its_own_name(head):
+    program, shapes = PARAMETERS[head]
+    rng = np.random.default_rng(0)
+    tree = {name: jnp.asarray(rng.normal(size=shape), jnp.float32) for name, shape in shapes.items()}
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(tree)
+        result = jnp.sum(program(tree))
+    function = tape.as_function(result, tree)
+    assert head in function.code, function.code
+    names = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(function.code, names)
+    np.testing.assert_allclose(names["f"](tree), result, rtol=1e-5)
+    other = jax.tree.map(lambda x: x * 1.3 + 0.1, tree)
+    np.testing.assert_allclose(names["f"](other), jnp.sum(program(other)), rtol=1e-5)
+
+
 # ---- operations that are one of JAX's functions ----
 
 A = jnp.arange(12.0).reshape(4, 3) ** 2 + 1
