@@ -125,14 +125,13 @@ class Names:
                             self._own[array] = own
         self._numbers = itertools.count()  # of those without a name
         self.graph = Graph(recording.entries)
-        self._stored = ValueMap[str]()  # the names under which results of entries were stored
         stored = _stored(self.graph)
+        # the names under which results of entries were stored
+        self._stored = ValueMap((x, own) for i, own in stored.items() for x in recording.entries[i].outputs)
         often = Counter([*stored.values(), *self._names.values()])
         for position, entry in enumerate(recording.entries):
             own = stored.get(position)
             for j, x in enumerate(entry.outputs):
-                if own is not None:
-                    self._stored[x] = own
                 name = f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}"
                 if own is not None:
                     name = own if often[own] == 1 else f"{own}_{position}"
@@ -316,8 +315,8 @@ def expression_at(code: CodeType, instruction: int) -> ast.expr | None:
     try:
         lines = [text.encode() for text in linecache.getlines(code.co_filename)[line - 1 : last]]  # type: ignore[operator]
         text = b"".join([*lines[:-1], lines[-1][:stop]])[start:].decode()
-        found: Any = ast.parse(f"(\n{' ' * start}{text}\n)", mode="eval")  # type: ignore[operator]
-        return ast.increment_lineno(found, line - 2).body  # type: ignore[operator]
+        tree: Any = ast.parse(f"(\n{' ' * start}{text}\n)", mode="eval")  # type: ignore[operator]
+        return ast.increment_lineno(tree, line - 2).body  # type: ignore[operator]
     except (TypeError, IndexError, SyntaxError):  # no source, or no expression
         return None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
-import os.path
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -339,7 +338,7 @@ class Writer:
         """The path of the smallest tree that has these values of one; of all its leaves it is the tree itself."""
         paths = [self.places[x] for x in values]
         every = len(jax.tree.leaves(self.shapes.get(paths[0][0])))
-        return paths[0][:1] if len(paths) == every else common_path(paths)
+        return paths[0][:1] if len(paths) == every else trees.common_path(paths)
 
     def want_trees(self, values: Sequence[Value], scope: Scope) -> None:
         """Has the trees made that these values have all leaves of."""
@@ -563,7 +562,7 @@ class Writer:
             space |= {key: x for x, key in around.constants.items()}
             for key, path in around.trees.items():
                 inside = [x for x in around.used if self.places.get(x, ())[: len(path)] == path]
-                space[key] = nested([(self.places[x][len(path) :], x) for x in inside])
+                space[key] = trees.nested([(self.places[x][len(path) :], x) for x in inside])
             around = around.parent
         texts = [self._raw(each, key) for key, each in self.definitions.items()]
         exec("\n".join([*texts, self._raw(function, "function")]), space)
@@ -598,15 +597,27 @@ class Writer:
         """Whether these leaves are handed over as a tree, and not one by one."""
         return tree in self.nested or len(paths) > FEW or any(len(path) > 2 for path in paths)
 
+    def _name_inside(
+        self, x: Value, wish: str | None, active: bool, code: CodeType, parameter_of: Mapping[str | None, str]
+    ) -> str | None:
+        """What a value that a function is given is called: `wish`, as in the function, or as where it came from."""
+        path, called = self.paths.get(x), self.called.get(x, "").split(".")[-1]
+        own = wish in parameters_of(code)
+        if path and not (own and not str(path[-1]).isidentifier()):
+            return _NUMBER.sub("", str(path[-1]))
+        if own or serves(code.co_filename):  # a library's function has names of its own
+            return None if active and not own else wish
+        return parameter_of.get(called, called or wish)
+
     def _argument_names(self, values: Sequence[Value], code: CodeType, caller: Running, depth: int) -> ValueMap[str]:
         """The parameters of `code` that these values are for, where its call at `depth` has the expressions for them."""
-        where, found = arguments_at(caller.code, caller.instruction, parameters_of(code)), ValueMap[str]()
+        where, names = arguments_at(caller.code, caller.instruction, parameters_of(code)), ValueMap[str]()
         for x in values:
             calls = self._calls[self.made[x]][depth:] if x in self.made else ()
             if calls and calls[0].call == caller.call:
                 place = bytecode(caller.code).positions[calls[0].place // 2]
-                found.update([(x, where[place])] if place in where else ())
-        return found
+                names.update([(x, where[place])] if place in where else ())
+        return names
 
     def _note(self, call: int, named: Iterable[tuple[Value, str | None]]) -> None:
         """Notes the names of values in a call."""
@@ -631,13 +642,7 @@ class Writer:
         written = self._argument_names([x for _, x, _ in given], code, caller, depth - 1)
         wishes: dict[Key, str | None] = {}
         for key, x, active in given:
-            path = self.paths.get(x)
-            wish, called = written.get(x) or inside.get(x), self.called.get(x, "").split(".")[-1]
-            if x not in written and path and (wish not in arguments or str(path[-1]).isidentifier()):
-                wish = _NUMBER.sub("", str(path[-1]))
-            elif x not in written and wish not in arguments:  # a library's function has names of its own
-                own = parameter_of.get(called, called or wish)
-                wish = own if not serves(code.co_filename) else None if active else wish
+            wish = written.get(x) or self._name_inside(x, inside.get(x), active, code, parameter_of)
             wishes[key] = unused(wish, {*filter(None, wishes.values())}) if wish and wish.isidentifier() else None
         left = [name for name in arguments if name not in {*wishes.values(), *map(self.names.wish, roots)}]
         free = [(key, x, active) for key, x, active in given if wishes[key] is None]
@@ -669,19 +674,3 @@ class _Shapes(ast.NodeTransformer):
                 if isinstance(arg, ast.Tuple) and (key := self.keys.get(ast.literal_eval(arg))) is not None:
                     node.args[i] = ast.Attribute(ast.Name(key, ast.Load()), "shape", ast.Load())
         return node
-
-
-def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:
-    """The tree of dicts that has each value at its path."""
-    found: dict[Any, Any] = {}
-    for path, x in pairs:
-        inner = found
-        for key in path[:-1]:
-            inner = inner.setdefault(key, {})
-        inner[path[-1]] = x
-    return found
-
-
-def common_path(paths: Iterable[Path]) -> Path:
-    """The path of the smallest tree that has all of them."""
-    return tuple(os.path.commonprefix([path[:-1] for path in paths]))

@@ -72,7 +72,7 @@ class TapeFunction:
         """`sources` as the code takes them: values for variables with paths as nested dicts, all else as it is."""
         if self._paths is None or isinstance(sources, Mapping):
             return sources
-        return recorded.nested(zip(self._paths, sources, strict=True))
+        return trees.nested(zip(self._paths, sources, strict=True))
 
     @property
     def code(self) -> str:
@@ -207,7 +207,7 @@ class Recorded:
         leaves = {self.parameter: {path[1:]: x for path, x in zip(self.tree(), self.held(), strict=True) if path}}
         structures = {self.parameter: self.sources}
         if tree_paths(self.sources) is not None:
-            structures[self.parameter] = recorded.nested(leaves[self.parameter].items())
+            structures[self.parameter] = trees.nested(leaves[self.parameter].items())
         for each in self.arguments:
             if each.path:
                 structures[each.name] = each.of
@@ -263,7 +263,7 @@ def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:
     paths = [tuple(str(getattr(v, "path", "")).split("/")) for v in sources]
     if min(map(len, paths)) < 2 or len(set(paths)) < len(paths):
         return None
-    start = len(recorded.common_path(paths))
+    start = len(trees.common_path(paths))
     return [path[start:] for path in paths]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os.path
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -134,6 +135,22 @@ def part_at(tree: Any, path: Sequence[Any]) -> Any:
     for key in path:
         tree = getattr(tree, key) if isinstance(key, layout.Field) else tree[key]
     return tree
+
+
+def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:
+    """The tree of dicts that has each value at its path."""
+    found: dict[Any, Any] = {}
+    for path, x in pairs:
+        inner = found
+        for key in path[:-1]:
+            inner = inner.setdefault(key, {})
+        inner[path[-1]] = x
+    return found
+
+
+def common_path(paths: Iterable[Path]) -> Path:
+    """The path of the smallest tree that has all of them."""
+    return tuple(os.path.commonprefix([path[:-1] for path in paths]))
 
 
 # How a tree is written that is no dict, list or tuple: like another one.

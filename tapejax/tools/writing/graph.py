@@ -49,7 +49,11 @@ T = TypeVar("T")
 class ValueMap(MutableMapping[Value, T]):
     """Something for each of some values, which are known as those of a `ValueSet` are.
 
-    >>> names = ValueMap([(jnp.ones(2), "x")])
+    >>> import jax.numpy as jnp
+    >>> x, y = jnp.ones(2), jnp.ones(2)
+    >>> names = ValueMap([(x, "x")])
+    >>> names[x], names.get(y)
+    ('x', None)
     """
 
     def __init__(self, pairs: Iterable[tuple[Value, T]] = ()):
@@ -102,17 +106,17 @@ class Graph:
 
     def before(self, targets: Iterable[Value]) -> list[int]:
         """The positions of the operations from which `targets` were computed, gradient or not, in order."""
-        seen, found, waiting = ValueSet(), set[int](), list(targets)
+        seen, positions, waiting = ValueSet(), set[int](), list(targets)
         while waiting:
             x = waiting.pop()
             position = self.position(x)
             if x not in seen:
                 seen.add(x)
                 waiting += self.origins.get(x, ())
-                if position is not None and position not in found:
-                    found.add(position)
+                if position is not None and position not in positions:
+                    positions.add(position)
                     waiting += [y for y in self.operations[position].inputs if isinstance(y, jax.Array)]
-        return sorted(found)
+        return sorted(positions)
 
     def leaves(self, targets: Sequence[Value]) -> list[tuple[Value, int]]:
         """What `targets` were computed from that no operation made, each with the position of its first use on the way there; of
@@ -125,10 +129,10 @@ class Graph:
     def after(self, sources: Iterable[Value], without: ValueSet | None = None) -> ValueSet:
         """`sources` and all that was computed from them, gradient or not; not through what is in `without`."""
         waiting = list(sources)
-        found = ValueSet(waiting)
+        reached = ValueSet(waiting)
         for x in waiting:  # which grows
             made = ValueSet(y for position in self.uses(x) for y in self.operations[position].outputs)
-            new = made - found - (without or ValueSet())
-            found |= new
+            new = made - reached - (without or ValueSet())
+            reached |= new
             waiting += new
-        return found
+        return reached

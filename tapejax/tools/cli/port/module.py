@@ -20,7 +20,7 @@ from ....tape.gradient_tape import GradientTape
 from ....tape.recording import type_of
 from ....tf.values import keras_fence
 from ....tf.values.tensor import Tensor
-from ...seeing import layout, recorded, source
+from ...seeing import layout, source, trees
 from ...seeing.listing import identifier, unused
 from ...seeing.tables import sections
 from ...writing.graph import ValueMap
@@ -98,7 +98,7 @@ class Module:
 
     def _tree(self, values: dict[str, Any]) -> dict[str, Any]:
         """Values of variables by name, as the nested dicts that the written functions take."""
-        return recorded.nested((self.groups.get(name, (name,)), x) for name, x in values.items())
+        return trees.nested((self.groups.get(name, (name,)), x) for name, x in values.items())
 
     def _tops(self, names: Sequence[str]) -> list[str]:
         """The groups that these names are; none if they are all that is trained."""
