@@ -72,7 +72,7 @@ def _row(node: ast.expr) -> ast.expr | None:
         case ast.Call(
             func=ast.Attribute(attr="zeros" | "ones" | "full" as name),
             args=[ast.Tuple(elts=[ast.Constant(value=1)]), *numbers, dtype],
-        ):
+        ) if len(numbers) == (name == "full"):
             return ast.Call(dtype, numbers or [ast.Constant(int(name == "ones"))], [])
     return None
 

@@ -371,7 +371,11 @@ def in_one_row(t):
     return jnp.asarray([a, t, a * t])
 
 
-@pytest.mark.parametrize("matrix", [rotation, rotation_of_tensors, skew, in_one_row])
+def of_filled_rows(t):
+    return jnp.concatenate([jnp.full((1,), jnp.sin(t)), t[None], jnp.full((1,), 2.0)])
+
+
+@pytest.mark.parametrize("matrix", [rotation, rotation_of_tensors, skew, in_one_row, of_filled_rows])
 def test_a_list_of_numbers_is_made_in_one_function(matrix):
     def called(t):
         return jnp.sum(jnp.asarray(matrix(t)) * jnp.asarray(matrix(t * 2)))
