@@ -12,10 +12,11 @@ import numpy as np
 
 from ...jaxprs.dependence import has_tangent, kind_of
 from ...jaxprs.fence import Tracer, current_trace
-from ...places import Place, calls
+from ...places import calls
 from ...tape import active
 from ...tape.recording import Entry, Recording
 from ...tf.values.types import Array
+from ..writing.graph import Graph, ValueMap
 
 # Marks of what Python does with values, which it might do in another way with others.
 _LOOKS = ("python", "static", "closure")
@@ -39,33 +40,25 @@ def recorded(entry: Entry) -> Recording | None:
     if results is None or any(mark.kind in _LOOKS for mark in recording.marks):
         return None
     recording = recording.folded()
-    entries = [
-        each._replace(calls=places[around:], where=None) for each in recording.entries for places in [_places(each)]
-    ]
-    recording.entries = entries
-    used = {id(x) for each in entries for x in each.inputs}
+    for i, each in enumerate(recording.entries):
+        places = each.calls or ((each.where,) if each.where else ())
+        recording.entries[i] = each._replace(calls=places[around:], where=None)
+    graph = Graph(recording.entries)
     changed = [mark.about[0]() for mark in recording.marks if mark.kind == "state" and mark.about[0] is not None]
-    lost = linked(entry) - {i for i, x in enumerate(entry.inputs) if id(x) in used}
-    unsure = lost or any(id(x) in used for x in changed)
-    return None if unsure else adopted(recording, results, entry)
-
-
-def _places(entry: Entry) -> tuple[Place, ...]:
-    return entry.calls or ((entry.where,) if entry.where else ())
+    lost = linked(entry) - {i for i, x in enumerate(entry.inputs) if graph.uses(x)}
+    return None if lost or any(map(graph.uses, changed)) else adopted(recording, results, entry)
 
 
 def adopted(recording: Recording, results: Sequence[Array], entry: Entry) -> Recording | None:
     """`recording`, in which `results` are those of `entry`; None where they are not, or a call is not known."""
-    made = {id(x) for each in recording.entries for x in each.outputs}
-    same = {id(x): y for x, y in zip(results, entry.outputs, strict=True)}
-    if len(same) < len(results) or not same.keys() <= made or not all(map(close, results, entry.outputs)):
+    graph = Graph(recording.entries)
+    same = ValueMap(zip(results, entry.outputs, strict=True))
+    if len(same) < len(results) or not all(map(graph.made_by, results)) or not all(map(close, results, entry.outputs)):
         return None
-    entries = []
-    for each in recording.entries:
-        ins, outs = (tuple([same.get(id(x), x) for x in side]) for side in (each.inputs, each.outputs))
-        entries.append(each._replace(inputs=ins, outputs=outs))
-    recording.entries = entries
-    return recording if all(each.calls for each in entries) else None
+    for i, each in enumerate(recording.entries):
+        ins, outs = (tuple([same.get(x, x) for x in side]) for side in (each.inputs, each.outputs))
+        recording.entries[i] = each._replace(inputs=ins, outputs=outs)
+    return recording if all(each.calls for each in recording.entries) else None
 
 
 def _run(run: Callable[..., Any], inputs: Any) -> tuple[list[Array] | None, int]:

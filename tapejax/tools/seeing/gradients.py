@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -23,6 +23,7 @@ from ...tape.operation import Op
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording, Span
 from ...tape.sweep import sweep
+from ..writing.graph import Graph, ValueMap, ValueSet
 from .again import close
 from .spelling import canonical
 
@@ -30,30 +31,25 @@ from .spelling import canonical
 NUMBERS = 8
 
 
-def folded(recording: Recording, wanted: Set[int]) -> Recording:
-    """`Recording.folded`, where the gradients that `jax.grad` took are derivatives, too. `wanted`: the ids of values that are
-    asked for."""
+def folded(recording: Recording, wanted: Values) -> Recording:
+    """`Recording.folded`, where the gradients that `jax.grad` took are derivatives, too. `wanted`: values that are asked for."""
     entries, shorter = recording.entries, recording.continuation()
     depth = max((sum(map(is_derivative, entry.calls)) for entry in entries), default=0)
     for level in reversed(range(depth)):
         for start, stop in _runs(entries, level):
-            outside = itertools.chain(entries[:start], entries[stop:])
-            used = {id(x) for entry in outside for x in entry.inputs} | wanted
+            used = ValueSet([*wanted, *(x for entry in (*entries[:start], *entries[stop:]) for x in entry.inputs)])
             with active.outside():
                 span = _span(entries, shorter, start, stop, level, used)
             if span is not None:
                 shorter.derivatives.append(span)
                 forward = shorter.entries[start : span.start]
-                shorter.entries[start : span.start] = [_without(entry, forward, used) for entry in forward]
+                used.update(x for entry in forward for x in entry.inputs)
+                shorter.entries[start : span.start] = [_without(entry, used) for entry in forward]
     shorter.entries = [_plain(entry) for entry in shorter.entries]
     return shorter.folded()
 
 
-def _plain(entry: Entry) -> Entry:
-    """An entry without JAX's functions that take derivatives among those that ran it."""
-    if not any(map(is_derivative, entry.calls)):
-        return entry
-    return entry._replace(calls=tuple([place for place in entry.calls if not is_derivative(place)]))
+# ---- what one call of `jax.grad` ran --------------------------------------------------------------------------------
 
 
 def _place(entry: Entry, level: int) -> int | None:
@@ -79,27 +75,45 @@ def _runs(entries: Sequence[Entry], level: int) -> Iterator[tuple[int, int]]:
     for stop in range(1, len(entries) + 1):
         before = entries[stop - 1]
         after = entries[stop] if stop < len(entries) else Entry(before.op, (), ())
-        around = [_around(entry, level) for entry in (before, after)]
-        if around[0] != around[1] or _is_back(before, level) and not _is_back(after, level):
-            if around[0] is not None:
+        around = _around(before, level)
+        if around != _around(after, level) or _is_back(before, level) and not _is_back(after, level):
+            if around is not None:
                 yield start, stop
             start = stop
 
 
+def _plain(entry: Entry) -> Entry:
+    """An entry without JAX's functions that take derivatives among those that ran it."""
+    return entry._replace(calls=tuple([place for place in entry.calls if not is_derivative(place)]))
+
+
+def _without(entry: Entry, used: ValueSet) -> Entry:
+    """An entry without the results that only the way back uses."""
+    kept = [i for i, x in enumerate(entry.outputs) if x in used]
+    if type(entry.op) is not Op or not 0 < len(kept) < len(entry.outputs):
+        return entry
+    fn = entry.op.fn
+    op = Op(entry.op.name, lambda *xs: [jax.tree.leaves(fn(*xs))[i] for i in kept])
+    return entry._replace(op=op, outputs=tuple([entry.outputs[i] for i in kept]))
+
+
+# ---- recognition ----------------------------------------------------------------------------------------------------
+
+
 def _span(
-    entries: Sequence[Entry], shorter: Recording, start: int, stop: int, level: int, used: Set[int]
+    entries: Sequence[Entry], shorter: Recording, start: int, stop: int, level: int, used: ValueSet
 ) -> Span | None:
     """The way back of what `jax.grad` ran, as one derivative of what is in `shorter`; None if it is not recognised."""
     middle = next((i for i in range(start, stop) if _is_back(entries[i], level)), stop)
-    back = entries[middle:stop]
-    results = [x for entry in back for x in entry.outputs if id(x) in used]
-    numbers = [x for entry in entries[start:middle] for x in entry.outputs if jnp.ndim(x) == 0 and has_tangent(x)]
+    forward, back = entries[start:middle], entries[middle:stop]
+    results = [x for entry in back for x in entry.outputs if x in used]
+    numbers = [x for entry in forward for x in entry.outputs if jnp.ndim(x) == 0 and has_tangent(x)]
     if not results or any(isinstance(entry.op, DerivativeOp) for entry in back):
         return None
     for number in numbers[: -NUMBERS - 1 : -1]:
         try:
-            sources = _sources(entries[start:middle], number, back, results)
-        except Exception:  # what may not be differentiated so, or is the user's Python
+            sources = _sources(forward, number, back, results)
+        except Exception:  # it runs the user's Python, or cannot be differentiated again
             return None
         if sources is not None:
             one = functools.partial(_one, shorter, start, middle, number, sources)
@@ -120,73 +134,43 @@ def _one(recording: Recording, start: int, stop: int, number: Value, sources: Va
 
 def _sources(forward: Sequence[Entry], number: Value, back: Sequence[Entry], results: Values) -> list[Value] | None:
     """With respect to what the `results` of going back are the gradient of `number`; None if it is no such gradient."""
-    function, every = Function(forward, [number]), Function([*forward, *back], results)
-    inputs = function.inputs
+    graph = Graph(forward)
+    inputs = [x for x, _ in graph.leaves([number])]
     moving = [x for x in inputs if has_tangent(x)]
-    found = _matched(results, moving, _pulled(function, moving, inputs, inputs))
+
+    def pulled(sources: Values, *values: Value) -> list[Value]:
+        now = ValueMap(zip(inputs, values, strict=True))
+
+        def of(xs: list[Value]) -> Value:
+            return _run(graph, [number], ValueMap([*now.items(), *zip(sources, xs, strict=True)]))[0]
+
+        return list(jax.grad(of)([now[x] for x in sources]))
+
+    found = _matched(results, moving, pulled(moving, *inputs))
     if found is None:
         return None
-
-    def recorded(*xs: Value) -> list[Value]:
-        return every(inputs, xs)
-
-    def again(*xs: Value) -> list[Value]:
-        return _pulled(function, found, inputs, xs)
-
-    forms = [canonical(jax.make_jaxpr(fn)(*inputs)) for fn in (recorded, again)]
-    return found if forms[0] == forms[1] else None
+    every = Graph([*forward, *back])
+    recorded = canonical(
+        jax.make_jaxpr(lambda *values: _run(every, results, ValueMap(zip(inputs, values, strict=True))))(*inputs)
+    )
+    return found if recorded == canonical(jax.make_jaxpr(functools.partial(pulled, found))(*inputs)) else None
 
 
-def _pulled(function: Function, sources: Values, inputs: Values, values: Values) -> list[Value]:
-    """The gradient with respect to `sources` of a function whose `inputs` have these values."""
-    at = {id(x): value for x, value in zip(inputs, values, strict=True)}
-
-    def of(xs: list[Value]) -> Value:
-        return function([*inputs, *sources], [*values, *xs])[0]
-
-    gradients: list[Value] = jax.grad(of)([at[id(x)] for x in sources])
-    return gradients
+def _run(graph: Graph, wanted: Values, known: ValueMap[Value]) -> list[Value]:
+    """The values of `wanted` where others are `known`; those that no operation makes are as they were recorded."""
+    for position in graph.before(wanted):
+        entry = graph.operations[position]
+        outs = jax.tree.leaves(entry.op.fn(*[known.get(x, x) for x in entry.inputs]))
+        known.update(zip(entry.outputs, outs, strict=True))
+    return [known[x] for x in wanted]
 
 
 def _matched(results: Values, sources: Values, gradients: Values) -> list[Value] | None:
     """The source of which each result is the gradient."""
-    found: list[Value] = []
+    found = ValueSet()
     for y in results:
-        alike = (x for x, g in zip(sources, gradients, strict=True) if close(g, y) and all(x is not z for z in found))
+        alike = (x for x, g in zip(sources, gradients, strict=True) if x not in found and close(g, y))
         if (x := next(alike, None)) is None:
             return None
-        found.append(x)
-    return found
-
-
-class Function:
-    """What entries do to make `outputs`. `inputs` are the arrays that they read and do not make."""
-
-    def __init__(self, entries: Sequence[Entry], outputs: Values):
-        left, self.entries, self.outputs = set(map(id, outputs)), list[Entry](), outputs
-        for entry in reversed(entries):
-            if not left.isdisjoint(map(id, entry.outputs)):
-                self.entries.insert(0, entry)
-                left.update(map(id, entry.inputs))
-        made = {id(x) for entry in self.entries for x in entry.outputs}
-        read = {id(x): x for entry in self.entries for x in entry.inputs if isinstance(x, jax.Array)}
-        self.inputs = [x for key, x in read.items() if key not in made]
-
-    def __call__(self, inputs: Values, values: Values) -> list[Value]:
-        """The results where `inputs` have these values, and others those that were recorded."""
-        known = dict(zip(map(id, inputs), values, strict=True))
-        for entry in self.entries:
-            outs = jax.tree.leaves(entry.op.fn(*[known.get(id(x), x) for x in entry.inputs]))
-            known.update(zip(map(id, entry.outputs), outs, strict=True))
-        return [known[id(x)] for x in self.outputs]
-
-
-def _without(entry: Entry, others: Sequence[Entry], used: Set[int]) -> Entry:
-    """An entry without those of its results that neither the `others` use, nor what is outside of them."""
-    needed = used | {id(x) for other in others for x in other.inputs}
-    kept = [i for i, x in enumerate(entry.outputs) if id(x) in needed]
-    if type(entry.op) is not Op or not 0 < len(kept) < len(entry.outputs):
-        return entry
-    fn = entry.op.fn
-    op = Op(entry.op.name, lambda *xs: [jax.tree.leaves(fn(*xs))[i] for i in kept])
-    return entry._replace(op=op, outputs=tuple([entry.outputs[i] for i in kept]))
+        found.add(x)
+    return [*found]

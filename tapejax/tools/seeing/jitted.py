@@ -45,7 +45,7 @@ def recorded(entry: Entry, recording: Recording) -> Recording | None:
             outputs = _run(call, entry.inputs, (), inside.entries)
         except Exception:  # an input was donated, or what is called cannot run here
             return None
-    return adopted(gradients.folded(inside, set(map(id, outputs))), outputs, entry)
+    return adopted(gradients.folded(inside, outputs), outputs, entry)
 
 
 def _call_in(jaxpr: JaxProgram) -> Equation | None:

@@ -21,6 +21,7 @@ from ...tape.query import Query, in_recorded_types
 from ...tape.recording import Entry, Recording
 from ...tape.structures import sources_of, targets_of
 from ...tf.values.types import Nest
+from ..writing.graph import ValueMap
 
 
 class Seen(GradientTape):
@@ -109,26 +110,26 @@ class Seen(GradientTape):
         >>> print(f(x, rate=2.0))
         6.0
         """
-        return self._as_function(target, sources, arguments, {}, flat)
+        return self._as_function(target, sources, arguments, ValueMap(), flat)
 
     def _as_function(
         self,
         target: Nest,
         sources: Nest,
         arguments: Nest,
-        called: dict[int, str],
+        called: ValueMap[str],
         flat: bool = False,
         parameter: str | None = None,
         replayable: bool = True,
         spaces: Sequence[dict[str, Any]] | None = None,
     ) -> Any:
-        """`as_function`. `called`: names for arrays, by their identity; `parameter`: that of the first parameter; `replayable`:
+        """`as_function`. `called`: names for arrays; `parameter`: that of the first parameter; `replayable`:
         whether what was not recorded is looked for; `spaces`: where names are, if not in the code that is running."""
         from . import gradients, listing, parameters, source, steps, trees
 
         ends, starts = targets_of(target), sources_of(sources)
         recording = self._usable()
-        wanted = {id(leaf.array) for leaf in (*ends.leaves, *starts.leaves)}
+        wanted = [leaf.array for leaf in (*ends.leaves, *starts.leaves)]
         recording = recording.folded() if flat else gradients.folded(recording, wanted)
         leaf_sources = [leaf.source(recording) for leaf in starts.leaves]
         # what has no gradient cannot be watched, and is a source all the same
@@ -160,7 +161,7 @@ class Seen(GradientTape):
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
         arrays = [*values, *(leaf.array for leaf in starts.leaves)]
-        names, unnamed = named.only(arrays) | called, named.unnamed(arrays)
+        names, unnamed = ValueMap([*named.only(arrays).items(), *called.items()]), named.unnamed(arrays)
         first = parameter or ("params" if tree is not None or source.is_tree(sources, names) else "sources")
         parts = source.Recorded(
             rest.all, program, values, recording, owner, sources, starts, target, ends, names, unnamed, first
