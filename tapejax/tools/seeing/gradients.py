@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ...jaxprs import contents
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value, Values
 from ...places import Place, is_derivative
@@ -146,14 +147,15 @@ def _sources(forward: Sequence[Entry], number: Value, back: Sequence[Entry], res
 
         return list(jax.grad(of)([now[x] for x in sources]))
 
+    def recorded(*values: Value) -> list[Value]:
+        return _run(Graph([*forward, *back]), results, ValueMap(zip(inputs, values, strict=True)))
+
+    program = jax.make_jaxpr(recorded)(*inputs)
+    if program.effects or contents.contains(program, "pure_callback"):
+        return None  # the user's Python would run once more
     found = _matched(results, moving, pulled(moving, *inputs))
-    if found is None:
-        return None
-    every = Graph([*forward, *back])
-    recorded = canonical(
-        jax.make_jaxpr(lambda *values: _run(every, results, ValueMap(zip(inputs, values, strict=True))))(*inputs)
-    )
-    return found if recorded == canonical(jax.make_jaxpr(functools.partial(pulled, found))(*inputs)) else None
+    same = found and canonical(jax.make_jaxpr(functools.partial(pulled, found))(*inputs)) == canonical(program)
+    return found if same else None
 
 
 def _run(graph: Graph, wanted: Values, known: ValueMap[Value]) -> list[Value]:

@@ -25,7 +25,7 @@ from ...tape.operation import Op
 from ...tape.recording import Entry, Recording
 from . import gradients
 from .again import adopted
-from .inside import OPERATIONS, program_of
+from .inside import CASTS, OPERATIONS, program_of
 
 
 def recorded(entry: Entry, recording: Recording) -> Recording | None:
@@ -59,7 +59,7 @@ def _is_users(eqn: Equation) -> bool:
     if eqn.primitive.name not in contents.JIT:
         return False
     jaxpr = contents.open_jaxpr(eqn.params["jaxpr"])
-    if jaxpr.effects or jaxpr.constvars or len(jaxpr.eqns) > OPERATIONS:
+    if jaxpr.effects or jaxpr.constvars or len(jaxpr.eqns) > OPERATIONS or contents.contains(jaxpr, "pure_callback"):
         return False
     inside = [_places(each, jaxpr) for each in jaxpr.eqns]
     return all(inside) and any(not serves(code.co_filename) for places in inside for code, _ in places)
@@ -90,8 +90,10 @@ def _places(eqn: Equation, jaxpr: JaxProgram) -> tuple[Place, ...]:
 
 def _name(equations: Sequence[Equation]) -> str:
     """The name of the one operation, or of the function of JAX's that several came of."""
-    if len(equations) == 1:
-        return str(equations[0].params.get("name", equations[0].primitive.name))
+    kinds = [eqn.primitive.name for eqn in equations]
+    main = [kind for kind in kinds if kind not in CASTS] or kinds[-1:]
+    if len(main) == 1:
+        return str(equations[kinds.index(main[0])].params.get("name", main[0]))
     codes, _ = equations[0].source_info.traceback.raw_frames()
     names = [code.co_name for code in itertools.takewhile(lambda code: not is_called(code), codes)]
     public = (name.removeprefix("_operator_") for name in reversed(names))

@@ -31,7 +31,7 @@ from ...tape.query import Query, Source
 from ...tape.recording import Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
-from ..writing.graph import ValueMap, ValueSet
+from ..writing.graph import Graph, ValueMap, ValueSet
 from . import again, jitted, layout, scopes, trees
 from .calls import Line, Running, calls_of, inside_of, is_named, name_in, stored_inside
 from .inside import traced
@@ -224,7 +224,22 @@ class Writer:
             return self._by_leaf(line)
         ends, starts = [line.outputs[j] for j in line.active_outs], [line.inputs[i] for i in line.active_ins]
         query = Query(opened[0], ends, [Source(x, watched=True) for x in starts], include_nondifferentiable=True)
-        return self.lines(*query.program(), opened[1])
+        lines = self.lines(*query.program(), opened[1])
+        return lines if isinstance(line.op, JointOp) else self._with_constants(lines, *opened)
+
+    def _with_constants(self, lines: list[Line], recording: Recording, made: ValueMap[int]) -> list[Line]:
+        """The lines of a call, with those that compute what varies nowhere, as a mask or an index: it is not data."""
+        here = ValueSet(x for line in lines for x in line.outputs)
+        graph = Graph(recording.entries)
+        for position in graph.before([x for line in lines for x in line.inputs if x not in here]):
+            op, inputs, outputs, *_ = entry = recording.entries[position]
+            if here.isdisjoint(ValueSet(outputs)) and any(jnp.size(x) > 1 for x in outputs):
+                every = tuple(range(len(outputs)))
+                lines.append(Line(op, inputs, outputs, (), every, self._calls[made[outputs[0]]], inside_of(entry)))
+        here.update(x for line in lines for x in line.outputs)
+        lines.sort(key=lambda line: min(made[x] for x in line.outputs if x in made))
+        actives = (tuple([i for i, x in enumerate(line.inputs) if i in line.active_ins or x in here]) for line in lines)
+        return [line._replace(active_ins=active) for line, active in zip(lines, actives, strict=True)]
 
     def _by_leaf(self, line: Line) -> list[Line]:
         """The line; where it makes all leaves of a tree, a line for each."""
