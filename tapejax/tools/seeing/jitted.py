@@ -120,8 +120,8 @@ def _run(call: Equation, inputs: Values, around: tuple[Place, ...], entries: lis
         if len(group) == 1 and _is_users(group[0]):
             known.update(zip(group[0].outvars, _run(group[0], read(group[0].invars), places, entries), strict=True))
             continue
-        made = {v: None for eqn in group for v in eqn.outvars}
-        ins = [*dict.fromkeys(v for eqn in group for v in _variables(eqn.invars) if v not in made)]
+        made = [v for eqn in group for v in eqn.outvars]
+        ins = _read_by(group)
         # what nobody reads may be the number that a gradient is of
         outs = [v for v in made if last.get(v, 0) > i or v not in last and v.aval.shape == ()]
         op = Op(_name(group), functools.partial(_evaluate, group, ins, outs))
@@ -135,6 +135,19 @@ def _run(call: Equation, inputs: Values, around: tuple[Place, ...], entries: lis
 
 def _variables(atoms: Sequence[Any]) -> list[Any]:
     return [v for v in atoms if not isinstance(v, Literal)]
+
+
+def _read_by(equations: Sequence[Equation]) -> list[Any]:
+    """The variables that equations read and do not make, in the order of the operands of the last one."""
+    made_by = {v: eqn for eqn in equations for v in eqn.outvars}
+    found, waiting = dict[Any, None](), [v for eqn in equations for v in eqn.invars[::-1]]
+    while waiting:
+        v = waiting.pop()
+        if not isinstance(v, Literal) and v not in made_by:
+            found[v] = None
+        elif not isinstance(v, Literal):
+            waiting += made_by[v].invars[::-1]
+    return [*found]
 
 
 def _evaluate(equations: Sequence[Equation], ins: Sequence[Any], outs: Sequence[Any], *inputs: Value) -> list[Value]:

@@ -33,6 +33,7 @@ from . import calls, derivatives, layout, parameters, recorded, scopes, trees
 from .listing import identifier, unused
 from .operations import Code, Taken
 from .parameters import Parameter
+from .spelling import NAMED_WRITTEN_OUT, WRITTEN_OUT
 from .trees import Path
 
 # ---- the function ---------------------------------------------------------------------------------------------------
@@ -358,7 +359,8 @@ class Module:
         for x, key in scope.constants.items():
             if key in used:
                 called = parts.names.get(x) or parts.unnamed.get(x) or writer.constants.get(x)
-                names.meanings[key] = layout.parsed(self.code.constant(x, called))
+                most = NAMED_WRITTEN_OUT if x in parts.names else WRITTEN_OUT
+                names.meanings[key] = layout.parsed(self.code.constant(x, called, most))
         function = scopes.Function(
             [key for name, key in roots.items() if name not in inner], [*unpacking, *statements], result
         )
