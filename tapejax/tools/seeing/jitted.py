@@ -35,42 +35,49 @@ def recorded(entry: Entry, recording: Recording) -> Recording | None:
     """
     if any(isinstance(x, Tracer) for x in entry.inputs):
         return None
+    primitive, params = recording.bound.get(id(entry.outputs[0]), (None, {})) if entry.outputs else (None, {})
+    if getattr(primitive, "name", None) not in contents.JIT:
+        return None
     with active.outside():
-        program = program_of(entry, recording)
-        call = None if program is None else _call_in(contents.open_jaxpr(program))
-        if call is None:
+        program = _body(contents.open_jaxpr(program_of(entry, recording)))
+        source = _source_of(params["jaxpr"])
+        if not _is_users(program, source):
             return None
         inside = Recording()
         try:
-            outputs = _run(call, entry.inputs, (), inside.entries)
+            outputs = _run(program, source, entry.inputs, (), inside.entries)
         except Exception:  # an input was donated, or what is called cannot run here
             return None
     return adopted(gradients.folded(inside, outputs), outputs, entry)
 
 
-def _call_in(jaxpr: JaxProgram) -> Equation | None:
-    """The call that a program is, if it is one of a function of the user's."""
-    alone = len(jaxpr.eqns) == 1 and jaxpr.eqns[0].invars == jaxpr.invars and jaxpr.eqns[0].outvars == jaxpr.outvars
-    return jaxpr.eqns[0] if alone and _is_users(jaxpr.eqns[0]) else None
+def _body(jaxpr: JaxProgram) -> JaxProgram:
+    """What the function of a call does; `jaxpr` is the call, or that itself, where the function closed over arrays."""
+    eqn: Any = jaxpr.eqns[0] if len(jaxpr.eqns) == 1 else None
+    alone = eqn is not None and (eqn.invars, eqn.outvars) == (jaxpr.invars, jaxpr.outvars)
+    return contents.open_jaxpr(eqn.params["jaxpr"]) if alone and eqn.primitive.name in contents.JIT else jaxpr
 
 
-def _is_users(eqn: Equation) -> bool:
-    """Whether an equation calls a function that runs code of the user's, and not too much of it."""
-    if eqn.primitive.name not in contents.JIT:
-        return False
-    jaxpr = contents.open_jaxpr(eqn.params["jaxpr"])
+def _is_users(jaxpr: JaxProgram, source: str) -> bool:
+    """Whether a function, defined at `source`, runs code of the user's, and not too much of it."""
     if jaxpr.effects or jaxpr.constvars or len(jaxpr.eqns) > OPERATIONS or contents.contains(jaxpr, "pure_callback"):
         return False
-    inside = [_places(each, jaxpr) for each in jaxpr.eqns]
+    inside = [_places(eqn, source) for eqn in jaxpr.eqns]
     return all(inside) and any(not serves(code.co_filename) for places in inside for code, _ in places)
 
 
 # ---- who ran an equation --------------------------------------------------------------------------------------------
 
 
-def _frames(eqn: Equation, jaxpr: JaxProgram) -> list[Place]:
-    """The functions that ran an equation of the program of a function, from that function inwards."""
-    traceback, source = eqn.source_info.traceback, str(jaxpr.debug_info.func_src_info or "").rpartition(" at ")[2]
+def _source_of(program: JaxProgram | None) -> str:
+    """Where the function is defined that a program is of, as its file and line; empty if that is not known."""
+    info: Any = getattr(contents.open_jaxpr(program), "debug_info", None) if program is not None else None
+    return str(getattr(info, "func_src_info", None) or "").rpartition(" at ")[2]
+
+
+def _frames(eqn: Equation, source: str) -> list[Place]:
+    """The functions that ran an equation, from that defined at `source` inwards."""
+    traceback = eqn.source_info.traceback
     frames = list(zip(*traceback.raw_frames(), strict=True))[::-1] if traceback is not None else []
     outer = itertools.takewhile(lambda frame: _source(frame[0]) != source, frames)
     return frames[sum(1 for _ in outer) :]
@@ -80,9 +87,9 @@ def _source(code: CodeType) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}"
 
 
-def _places(eqn: Equation, jaxpr: JaxProgram) -> tuple[Place, ...]:
+def _places(eqn: Equation, source: str) -> tuple[Place, ...]:
     """Those of the functions that ran an equation which count, see `places.calls`. What goes back was run by `jax.grad`."""
-    places = [place for place in _frames(eqn, jaxpr) if is_called(place[0])]
+    places = [place for place in _frames(eqn, source) if is_called(place[0])]
     starts = [i for i, place in enumerate(places) if is_derivative(place)]
     back = next((at for at, kind in zip(starts, transformations(eqn), strict=False) if kind == "transpose"), None)
     return tuple(places if back is None else places[: back + 1])
@@ -103,9 +110,10 @@ def _name(equations: Sequence[Equation]) -> str:
 # ---- what it did ----------------------------------------------------------------------------------------------------
 
 
-def _run(call: Equation, inputs: Values, around: tuple[Place, ...], entries: list[Entry]) -> list[Value]:
-    """The results of a call, whose operations become `entries`. `around`: the functions that ran it."""
-    jaxpr = contents.open_jaxpr(call.params["jaxpr"])
+def _run(
+    jaxpr: JaxProgram, source: str, inputs: Values, around: tuple[Place, ...], entries: list[Entry]
+) -> list[Value]:
+    """The results of a function defined at `source`, whose operations become `entries`. `around`: what ran it."""
     known: dict[Any, Value] = dict(zip(jaxpr.invars, inputs, strict=True))
 
     def read(atoms: Sequence[Any]) -> list[Value]:
@@ -116,9 +124,12 @@ def _run(call: Equation, inputs: Values, around: tuple[Place, ...], entries: lis
     last = {v: i for i, group in enumerate(groups) for eqn in group for v in _variables(eqn.invars)}
     last |= dict.fromkeys(_variables(jaxpr.outvars), len(groups))
     for i, group in enumerate(groups):
-        places = around + _places(group[0], jaxpr)
-        if len(group) == 1 and _is_users(group[0]):
-            known.update(zip(group[0].outvars, _run(group[0], read(group[0].invars), places, entries), strict=True))
+        places = around + _places(group[0], source)
+        first = group[0]
+        called = first.params.get("jaxpr") if len(group) == 1 and first.primitive.name in contents.JIT else None
+        if called is not None and _is_users(body := contents.open_jaxpr(called), own := _source_of(called)):
+            results = _run(body, own, read(first.invars), places, entries)
+            known.update(zip(first.outvars, results, strict=True))
             continue
         made = [v for eqn in group for v in eqn.outvars]
         ins = _read_by(group)

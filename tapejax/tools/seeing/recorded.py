@@ -158,6 +158,7 @@ class Writer:
         self.functions: list[list[str]] = []
         self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
         self._known: dict[tuple[CodeType, str], Key] = {}
+        self._texts: dict[str, str] = {}  # the names of the functions that are written, by their texts
         self._endings: dict[str, str] = {}  # by the name of a function what it ends in: of a layer the activation
         self.paths = ValueMap[Path]()  # of what is given in trees
         self.places = ValueMap[Path]()  # of what is in trees, these and computed ones
@@ -567,10 +568,15 @@ class Writer:
                 ending = getattr(getattr(own.result, "func", None), "attr", "linear")
                 if own.head is None and self._endings.get(wish, ending) != ending:  # a layer with another activation
                     wish = f"{wish}_{ending}"
-                name = self.names.given[key] = self.code.scope.new(wish)
-                self._endings[name] = ending
-                scopes.name_all(self.definitions[key], self.names, self.reserved)
-                self.functions.append(scopes.lines(self.definitions[key], name, self.names))
+                scopes.name_all(own, self.names, self.reserved)
+                same = "\n".join(
+                    scopes.lines(own, own.wish, self.names)
+                )  # what was recorded in two ways may read alike
+                if same not in self._texts:
+                    name = self._texts[same] = self.code.scope.new(wish)
+                    self._endings[name] = ending
+                    self.functions.append(scopes.lines(own, name, self.names))
+                self.names.given[key] = self._texts[same]
 
     def runnable(self, function: Function, scope: Scope) -> Callable[..., Any]:
         """`function`, not yet named, as it will be printed, with the recorded values of the scopes around it."""
