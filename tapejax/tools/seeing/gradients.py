@@ -43,6 +43,8 @@ def folded(recording: Recording, wanted: Values) -> Recording:
                 span = _span(entries, shorter, start, stop, level, used)
             if span is not None:
                 shorter.derivatives.append(span)
+                for x in (x for entry in entries[start:stop] for x in entry.outputs):
+                    shorter.bound.pop(id(x), None)  # what it came of is no longer one of its entries
                 forward = shorter.entries[start : span.start]
                 used.update(x for entry in forward for x in entry.inputs)
                 shorter.entries[start : span.start] = [_without(entry, used) for entry in forward]

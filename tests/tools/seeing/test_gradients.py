@@ -224,7 +224,6 @@ def f(source):
         (twice, W, "jnp.sum(jax.grad(loss)(source) + jax.grad(loss)("),
         (two_arguments, W, "argnums=(0, 1)"),
         (beside, PARAMS, "jax.value_and_grad(lambda params: loss(params, X, Y))(params)"),
-        (product, W, "jax.grad("),
     ],
 )
 def test_a_gradient_is_recognised(function, source, text, jitted):
