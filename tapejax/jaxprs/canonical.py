@@ -172,6 +172,18 @@ def _refused(value: Any) -> Hashable:
     raise UncacheableError(f"a {type(value).__name__}")
 
 
+def _output_structure(value: Any) -> Hashable:
+    # Empty until a rule of its primitive has run, and from then on the same.
+    if not value.called():
+        return Identity(value)
+    treedef, static = value.get()
+    leaves, static_treedef = jax.tree.flatten(static)
+    try:
+        return type(value), treedef, static_treedef, *map(exact, leaves)
+    except UncacheableError:
+        return Identity(value)
+
+
 def _jaxpr(value: Any) -> Hashable:
     return type(value), structure(value)
 
@@ -205,6 +217,8 @@ _BY_BASE: tuple[tuple[Any, Callable[[Any], Hashable]], ...] = (
     (HighPrimitive, _high_primitive),
     ((list, dict, set, bytearray), _refused),
 )
+# Types of libraries, that need not be there. Each primitive of Equinox that is bound has a new object for what its rules return.
+_BY_NAME = {"equinox.internal._primitive.Flatten": _output_structure}
 _EXACT_TYPES_OF = ("jax", "jaxlib", "numpy", "ml_dtypes")
 
 
@@ -215,6 +229,7 @@ def _is_library(kind: Any) -> bool:
 def _handler(kind: Any) -> Callable[[Any], Hashable]:
     """Finds out, once for each type, what the key of its values is."""
     handler: Callable[[Any], Hashable] | None = next((key for base, key in _BY_BASE if issubclass(kind, base)), None)
+    handler = handler or _BY_NAME.get(f"{kind.__module__}.{kind.__qualname__}")
     if handler is None:
         parameters = getattr(kind, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
