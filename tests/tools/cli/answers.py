@@ -53,6 +53,19 @@ def gradient(target, sources):
             adjoints[x] += upstream * local
     return [adjoints.get(x, None) for x in sources]""",
     ],
+    "0_a_tape_from_scratch/more-rules": [
+        """
+def divide(a, b):
+    quotient = a / b
+    return quotient, (1 / b, -quotient / b)
+def power(n):
+    def rule(a):
+        return a**n, [n * a**n / a if a else float(n == 1)]
+    return rule
+def absolute(a):
+    return abs(a), [(a > 0) - (a < 0)]
+exponential = lambda a: (np.exp(a), np.exp([a]))""",
+    ],
     "0_a_tape_from_scratch/hessian-times": [
         """
 def hessian_times(f, values, direction):
@@ -303,6 +316,16 @@ def push(rule, *inputs):
     value, derivatives = rule(*(x.value for x in inputs))
     return Dual(value, sum(d * x.tangent for d, x in zip(derivatives, inputs)))""",
             "A plain number came",
+        ),
+    ],
+    "0_a_tape_from_scratch/more-rules": [
+        (
+            """
+divide = lambda a, b: (a / b, [1 / b, -a / b**2])
+power = lambda a, n: (a**n, [n * a ** (n - 1)])
+absolute = lambda a: (abs(a), [1.0 if a > 0 else -1.0])
+exponential = lambda a: (math.exp(a), [math.exp(a)])""",
+            "power gets n alone",
         ),
     ],
     "0_a_tape_from_scratch/train": [
