@@ -74,6 +74,23 @@ def test_the_minutes_of_a_lecture_are_counted_and_its_sections_exist(number, tex
     assert least <= sum(minutes for minutes, *_ in parts) <= most
 
 
+@pytest.mark.parametrize("number", ["0", "0b"])
+def test_the_speakers_notes_have_the_minutes_of_the_plan(number):
+    text = next(text for lecture, text in LECTURES if numbers_of_lectures()[lecture] == number)
+    part_of = {section: part for part, (*_, sections) in enumerate(rows(text)) for section in sections}
+    told, part = {"title": [0, 0]} | {part: [0, 0] for part in part_of.values()}, "title"
+    for cell in cells(number):
+        source = "".join(cell["source"])
+        for title in re.findall(r"(?m)^## (.*)$", source):
+            part = part_of.get(title, "home")
+        for minutes, writing in re.findall(r"<!-- speaker: (\d+) minutes?( of writing)?[.,:]", source):
+            told[part][bool(writing)] += int(minutes)  # a KeyError: a section for home takes no time of the lecture
+    assert sum(map(sum, told.values())) <= 90
+    del told["title"]
+    planned = [[minutes - writing, writing] for minutes, writing, _ in rows(text)]
+    assert [*told.values()] == planned
+
+
 def test_what_the_guides_tell_has_its_section():
     rows = PAGE.partition("## Where TensorFlow's guides are")[2].partition("## Glossary")[0]
     for paragraph, places in re.findall(r"(?m)^\| (?!in the guide|---)(.*) \| (.*) \|$", rows):
