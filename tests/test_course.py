@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "course.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "notebooks" / "course.md").read_text(encoding="utf-8")
 NOTEBOOKS = {path.stem.partition("_")[0]: path for path in (ROOT / "notebooks").glob("*.ipynb")}
 FIRST = "first"  # the lesson that has no number
-LECTURES = re.findall(r"(?ms)^### (?:Lecture |Lab )?(\d+[ab]?|First)(?: lesson)?:(.*?)(?=^##)", PAGE)
-LECTURES = [(number.lower(), text) for number, text in LECTURES]
+LECTURES = re.findall(r"(?ms)^### (?:Lecture )?(Lab \d+|\d+|First)(?: lesson| \(notebook (\d+b?)\)):(.*?)(?=^##)", PAGE)
+HEADED = {number.lower(): notebook for number, notebook, _ in LECTURES}
+LECTURES = [(number.lower(), text) for number, _, text in LECTURES]
 
 
 def cells(number):
@@ -25,7 +26,7 @@ def headings(number):
 def numbers_of_lectures():
     """Which notebook each lecture is, as the plan has it."""
     plan = PAGE.partition("## The plan")[2].partition("## Lecture by lecture")[0]
-    return dict(re.findall(r"(?m)^\| (?:lab )?(first|\d+[ab]?) \| \[?(tape|\d+b?) ", plan))
+    return dict(re.findall(r"(?m)^\| (first|(?:lab )?\d+) \| \[(tape|\d+b?) ", plan))
 
 
 def test_every_notebook_has_its_lecture():
@@ -33,7 +34,10 @@ def test_every_notebook_has_its_lecture():
     numbers = numbers_of_lectures()
     assert [number for number, _ in LECTURES] == list(numbers)
     assert numbers.pop(FIRST) == "tape"
-    assert all(lecture in (notebook, f"{notebook}a", f"{notebook}b") for lecture, notebook in numbers.items())
+    assert numbers.items() <= HEADED.items()
+    for kind in ("", "lab "):  # in the order in which they are held
+        held = [lecture for lecture in numbers if lecture.startswith("lab") == bool(kind)]
+        assert held == [f"{kind}{i}" for i in range(1, len(held) + 1)]
 
 
 def rows(text):
@@ -98,6 +102,16 @@ def test_what_the_guides_tell_has_its_section():
         assert found and len(found) == len(places.split("; ")), paragraph
         for number, section in found:
             assert section in headings(number), f"{paragraph}: notebook {number} has no section {section!r}"
+
+
+@pytest.mark.parametrize("number", NOTEBOOKS)
+def test_links_of_a_notebook_lead_to_files_beside_it(number):
+    """`jupyter lab notebooks` opens nothing that lies outside of that folder."""
+    source = "\n\n".join("".join(cell["source"]) for cell in cells(number) if cell["cell_type"] == "markdown")
+    linked = {
+        link for link in re.findall(r"\]\(([^)\s#]+\.\w+)[)#]", source) if "://" not in link and link[0].isalpha()
+    }
+    assert {"course.md", *linked} <= {path.name for path in (ROOT / "notebooks").iterdir()}
 
 
 @pytest.mark.parametrize("number", NOTEBOOKS)

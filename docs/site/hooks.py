@@ -20,6 +20,7 @@ PAGES = {
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "notebooks/course.md": "course.md",
     "tests/tf/parity/DIFFERENCES.md": "asserted.md",
 }
 # Each page of the API: its title, and its objects with the names that users write, after a colon those of its members that
@@ -133,10 +134,10 @@ def command_line_page():
 
 def notebooks():
     """The notebooks in the order of the course, with their titles."""
-    page = (ROOT / "docs" / "course.md").read_text(encoding="utf-8")
-    plan = re.findall(r"(?m)^\| (?:first|(?:lab )?\d+[ab]?) \| \[[^\]]+\]\(\.\./(notebooks/\w+\.ipynb)\)", page)
+    page = (ROOT / "notebooks" / "course.md").read_text(encoding="utf-8")
+    plan = re.findall(r"(?m)^\| (?:first|(?:lab )?\d+) \| \[[^\]]+\]\((\w+\.ipynb)\)", page)
     for name in dict.fromkeys(plan):  # two lectures may share one
-        if (path := ROOT / name).exists():
+        if (path := ROOT / "notebooks" / name).exists():
             first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
             title = "".join(first).split("\n")[0].removeprefix("# ").replace("`", "").replace(".", "", 1)
             yield {title: f"notebooks/{path.name}"}
@@ -220,6 +221,7 @@ def on_page_content(content, page, config, files):
         item.title = re.sub("<.*?>", "", title)
     repository = os.environ.get("TAPEJAX_REPOSITORY") or config.repo_url
     hosted = button(repository, page.file.src_uri, config.extra.get("branch", "main"))
+    content = content.replace('href="course.md"', 'href="../course.html"')  # which lies beside the notebooks
     return DARK_AT_ONCE + hosted + with_mathml(folded(content))
 
 
