@@ -330,9 +330,9 @@ def counted(f: Callable) -> Any:
     """`f`, which keeps in ``calls`` the arguments of each call: a check can tell whether, and how, an answer used it."""
 
     @functools.wraps(f)
-    def counting(*args: Any) -> Any:
+    def counting(*args: Any, **options: Any) -> Any:
         counting.calls.append(args)
-        return f(*args)
+        return f(*args, **options)
 
     counting.calls = []
     return counting

@@ -222,7 +222,19 @@ def on_page_content(content, page, config, files):
     repository = os.environ.get("TAPEJAX_REPOSITORY") or config.repo_url
     hosted = button(repository, page.file.src_uri, config.extra.get("branch", "main"))
     content = content.replace('href="course.md"', 'href="../course.html"')  # which lies beside the notebooks
-    return DARK_AT_ONCE + hosted + with_mathml(folded(content))
+    return hosted + with_mathml(folded(content))
+
+
+def on_post_page(output, page, config):
+    return following_the_system(output)
+
+
+def on_post_template(output_content, template_name, config):
+    return following_the_system(output_content) if template_name == "404.html" else output_content
+
+
+def following_the_system(output):
+    return re.sub("<body[^>]*>", rf"\g<0>{COLOURS}", output, count=1)
 
 
 def folded(content):
@@ -237,8 +249,17 @@ def headings(items):
         yield from headings(item.children)
 
 
-# The theme does this too, but after the players in the page have looked whether it is dark.
-DARK_AT_ONCE = """<script>
-if (matchMedia("(prefers-color-scheme: dark)").matches) document.body.dataset.mdColorScheme = "slate"
+# Light or dark as the reader's system is, now and when it changes. (The theme would keep what it found at the first visit.) It
+# comes first in the page: the players look at it.
+COLOURS = """<script>
+{
+  const dark = matchMedia("(prefers-color-scheme: dark)")
+  const follow = () => {
+    document.body.dataset.mdColorScheme = dark.matches ? "slate" : "default"
+    document.body.dataset.mdColorPrimary = dark.matches ? "black" : "white"
+  }
+  follow()
+  dark.addEventListener("change", follow)
+}
 </script>
 """

@@ -27,13 +27,29 @@ def slope(x):
         first, second = x * x, jnp.sin(x)
         both = {"y": first * second}
     return tape.gradient(both["y"], x)""",
+        """
+def slope(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jax.jit(lambda x: x**2 * jnp.sin(x))(x)
+    return tape.jacobian(y, x, unconnected_gradients="zero")""",
+        """
+@tf.function
+def slope(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x**2 * tf.sin(x)
+    return jax.grad(tape.as_function(y, x))(x)""",
     ],
     "tape_or_functional/predicted": [
         "predicted = dict(tape=None, jax=0)",
+        'predicted = {"tape": "none", "jax": tf.constant([0.0])}',
         'predicted = {"jax": jnp.zeros(()), "tape": "None"}',
         'predicted = {"tape": None, "jax": -0.0}',
     ],
     "tape_or_functional/middle": [
+        "middle = jax.linearize(lambda h: jnp.sin(h) * x, h)[1](1.0)",
+        "middle = jax.grad(lambda parts: jnp.sin(parts['h']) * parts['x'])({'h': h, 'x': x})['h']",
         "middle = jax.vjp(lambda h: x * jnp.sin(h), h)[1](1.0)[0]",
         "middle = float(jax.grad(lambda v: jnp.sin(v) * 1.5)(2.25))",
         "middle = jax.grad(lambda h, x: jnp.sin(h) * x, argnums=0)(h, x)",
@@ -135,6 +151,11 @@ def log_cosh(x):
     return tf.nn.softplus(-2.0 * tf.abs(x)) + tf.abs(x) - np.log(2.0), backward""",
     ],
     "2b_where_they_differ/unit": [
+        """
+def length(x):
+    return x / jnp.linalg.norm(x)
+unit = jax.custom_vjp(length)
+unit.defvjp(lambda x: jax.vjp(length, x), lambda pull, w: pull(w))""",
         """
 unit = jax.custom_vjp(lambda x: x / jnp.sqrt(x @ x))
 unit.defvjp(lambda x: (unit(x), x), lambda x, w: (w / jnp.sqrt(x @ x) - x * (x @ w) / (x @ x) ** 1.5,))""",
@@ -246,6 +267,14 @@ def slope(x):
             "in the block",
         ),
         ("slope = lambda x: jax.grad(lambda x: x**2 * jnp.sin(x))(x)", "no tape"),
+        (
+            """
+def slope(x):
+    with tf.GradientTape() as tape:
+        y = lambda x: x**2 * jnp.sin(x)
+    return (y(x + 1e-3) - y(x - 1e-3)) / 2e-3""",
+            "no tape gave them",
+        ),
     ],
     "tape_or_functional/predicted": [
         ('predicted = {"tape": 0, "jax": 0}', "no"),
@@ -254,6 +283,7 @@ def slope(x):
     ],
     "tape_or_functional/middle": [
         ("middle = tape", "a number"),
+        ("middle = by_tape", "the tape's own answer"),
         ("middle = jax.grad(lambda x: jnp.sin(x * x) * x)(1.5)", "along both paths"),
         ("middle = None", "None"),
     ],
