@@ -85,4 +85,6 @@ def test_the_site_is_light_or_dark_as_the_readers_system_is_at_each_visit():
     """Of two palettes the theme would keep the one that fitted at the first visit."""
     assert re.search(r"(?m)^  palette: \{scheme: default, ", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     script = (ROOT / "docs/site/hooks.py").read_text(encoding="utf-8").partition('COLOURS = """')[2]
-    assert 'matchMedia("(prefers-color-scheme: dark)")' in script and 'dark.addEventListener("change", follow)' in script
+    assert (
+        'matchMedia("(prefers-color-scheme: dark)")' in script and 'dark.addEventListener("change", follow)' in script
+    )
