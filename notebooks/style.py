@@ -372,6 +372,38 @@ def agree(found: Any, right: Any, name: str, rtol: float = 1e-6, mistakes: Mista
     same(found, right, name, rtol=rtol, mistakes=mistakes)
 
 
+def beside(*, rtol: float = 1e-3, atol: float = 1e-5, **ways: Any) -> None:
+    """Prints what each way gives, in a line each: `beside(tape=..., function=...)`. They have to agree; None agrees with zero."""
+    import jax
+
+    for name, value in ways.items():
+        print(f"{name.replace('_', ' ') + ':':12} {brief(value)}")
+    leaves = [jax.tree.leaves(value, is_leaf=lambda x: x is None) for value in ways.values()]
+    for first, *others in zip(*leaves, strict=True):
+        for other in others:
+            numbers = (0.0 if x is None else x for x in (first, other))
+            np.testing.assert_allclose(*map(np.asarray, numbers), rtol=rtol, atol=atol)
+
+
+def brief(value: Any) -> str:
+    """Numbers, arrays, and whatever they are in, in one line; of a long array the first three numbers."""
+    import jax
+
+    if value is None:
+        return "None"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {brief(each)}" for name, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(brief, value))
+    if not hasattr(value, "shape") and not isinstance(value, (bool, int, float, complex)):  # a model
+        return brief(jax.tree.leaves(value))
+    array = np.asarray(value)
+    long = array.size > 8
+    options = {"precision": 4, "suppress_small": True, "floatmode": "maxprec_equal", "separator": ", "}
+    text = " ".join(np.array2string((array.ravel()[:3] if long else array) + 0.0, **options).split())  # no -0
+    return f"{text[:-1]}, ...] of shape {array.shape}" if long else text
+
+
 def blank(answer: Any) -> bool:
     """Whether a ``...`` is left: in the place of an answer, or inside the code of a function or of a class."""
     if isinstance(answer, dict):

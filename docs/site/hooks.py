@@ -134,7 +134,7 @@ def command_line_page():
 def notebooks():
     """The notebooks in the order of the course, with their titles."""
     page = (ROOT / "docs" / "course.md").read_text(encoding="utf-8")
-    plan = re.findall(r"(?m)^\| (?:first|(?:lab )?\d+[ab]?) \| \[[^\]]+\]\(\.\./(notebooks/\w+\.ipynb)\)", page)
+    plan = re.findall(r"(?m)^\| (?:first|guides|(?:lab )?\d+[ab]?) \| \[[^\]]+\]\(\.\./(notebooks/\w+\.ipynb)\)", page)
     for name in dict.fromkeys(plan):  # two lectures may share one
         if (path := ROOT / name).exists():
             first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
