@@ -14,6 +14,7 @@ import html
 import inspect
 import io
 import os
+import textwrap
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -377,7 +378,8 @@ def beside(*, rtol: float = 1e-3, atol: float = 1e-5, **ways: Any) -> None:
     import jax
 
     for name, value in ways.items():
-        print(f"{name.replace('_', ' ') + ':':12} {brief(value)}")
+        line = f"{name.replace('_', ' ') + ':':12} {brief(value)}"
+        print(textwrap.fill(line, 100, subsequent_indent=" " * 13))
     leaves = [jax.tree.leaves(value, is_leaf=lambda x: x is None) for value in ways.values()]
     for first, *others in zip(*leaves, strict=True):
         for other in others:
@@ -386,7 +388,7 @@ def beside(*, rtol: float = 1e-3, atol: float = 1e-5, **ways: Any) -> None:
 
 
 def brief(value: Any) -> str:
-    """Numbers, arrays, and whatever they are in, in one line; of a long array the first three numbers."""
+    """Numbers, arrays, and whatever they are in, in one line; of a long array its first numbers and its norm."""
     import jax
 
     if value is None:
@@ -398,10 +400,12 @@ def brief(value: Any) -> str:
     if not hasattr(value, "shape") and not isinstance(value, (bool, int, float, complex)):  # a model
         return brief(jax.tree.leaves(value))
     array = np.asarray(value)
+    if not array.ndim:
+        return str(np.round(array[()] + 0.0, 4))
     long = array.size > 8
     options = {"precision": 4, "suppress_small": True, "floatmode": "maxprec_equal", "separator": ", "}
     text = " ".join(np.array2string((array.ravel()[:3] if long else array) + 0.0, **options).split())  # no -0
-    return f"{text[:-1]}, ...] of shape {array.shape}" if long else text
+    return f"{text[:-1]}, ...] of shape {array.shape}, norm {np.linalg.norm(array.ravel()):.4f}" if long else text
 
 
 def blank(answer: Any) -> bool:
