@@ -387,25 +387,32 @@ def beside(*, rtol: float = 1e-3, atol: float = 1e-5, **ways: Any) -> None:
             np.testing.assert_allclose(*map(np.asarray, numbers), rtol=rtol, atol=atol)
 
 
+LONG = 8  # numbers; of more, the first are shown
+
+
 def brief(value: Any) -> str:
-    """Numbers, arrays, and whatever they are in, in one line; of a long array its first numbers and its norm."""
+    """Numbers, arrays, and whatever they are in, to four digits; of a long array its first numbers, of many their norms."""
     import jax
 
-    if value is None:
-        return "None"
     if isinstance(value, dict):
         return ", ".join(f"{name} {brief(each)}" for name, each in value.items())
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(brief, value))
-    if not hasattr(value, "shape") and not isinstance(value, (bool, int, float, complex)):  # a model
-        return brief(jax.tree.leaves(value))
-    array = np.asarray(value)
-    if not array.ndim:
-        return str(np.round(array[()] + 0.0, 4))
-    long = array.size > 8
-    options = {"precision": 4, "suppress_small": True, "floatmode": "maxprec_equal", "separator": ", "}
-    text = " ".join(np.array2string((array.ravel()[:3] if long else array) + 0.0, **options).split())  # no -0
-    return f"{text[:-1]}, ...] of shape {array.shape}, norm {np.linalg.norm(array.ravel()):.4f}" if long else text
+    leaves = jax.tree.leaves(value, is_leaf=lambda x: x is None or hasattr(x, "shape"))
+    if len(leaves) > 3 and any(np.size(leaf) > LONG for leaf in leaves):
+        norms = (np.linalg.norm(np.ravel(leaf)) for leaf in leaves)
+        return f"{len(leaves)} arrays of norms {', '.join(map(_digits, norms))}"
+    return ", ".join("None" if leaf is None else _digits(leaf) for leaf in leaves)
+
+
+def _digits(values: Any) -> str:
+    array = np.asarray(values)
+    rounding = 1e-6 * np.abs(array).max(initial=0.0)
+
+    def text(part: Any) -> str:
+        return f"[{', '.join(map(text, part))}]" if np.ndim(part) else f"{0.0 if abs(part) < rounding else part:.4g}"
+
+    if array.size <= LONG or array.ndim == 0:
+        return text(array)
+    return f"{text(array.ravel()[:3])[:-1]}, ...] of shape {array.shape}, norm {np.linalg.norm(array.ravel()):.4g}"
 
 
 def blank(answer: Any) -> bool:
