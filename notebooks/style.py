@@ -405,7 +405,7 @@ def brief(value: Any) -> str:
 
 def _digits(values: Any) -> str:
     array = np.asarray(values)
-    rounding = 1e-6 * np.abs(array).max(initial=0.0)
+    rounding = max(1e-7, 1e-6 * np.abs(array).max(initial=0.0))
 
     def text(part: Any) -> str:
         return f"[{', '.join(map(text, part))}]" if np.ndim(part) else f"{0.0 if abs(part) < rounding else part:.4g}"
