@@ -398,8 +398,8 @@ def brief(value: Any) -> str:
         return ", ".join(f"{name} {brief(each)}" for name, each in value.items())
     leaves = jax.tree.leaves(value, is_leaf=lambda x: x is None or hasattr(x, "shape"))
     if len(leaves) > 3 and any(np.size(leaf) > LONG for leaf in leaves):
-        norms = (np.linalg.norm(np.ravel(leaf)) for leaf in leaves)
-        return f"{len(leaves)} arrays of norms {', '.join(map(_digits, norms))}"
+        norms = [_digits(np.linalg.norm(np.ravel(leaf))) for leaf in leaves if leaf is not None]
+        return f"{len(norms)} arrays of norms {', '.join(norms)}"
     return ", ".join("None" if leaf is None else _digits(leaf) for leaf in leaves)
 
 

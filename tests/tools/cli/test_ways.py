@@ -91,14 +91,14 @@ def test_a_line_stands_for_each_way(beside, capsys):
     long = np.arange(1.0, 13.0).reshape(3, 4)
     beside(tape=[None, {"w": np.array([0.5, -2.0])}], by_hand=[0.0, {"w": np.array([0.5, -2.0])}])
     beside(tape=long, function=long)
-    beside(tape=[long] * 4, function=[long] * 4)
+    beside(tape=[long] * 4 + [None], function=[long] * 4 + [0.0])
     assert capsys.readouterr().out.splitlines() == [
         "tape:        None, [0.5, -2]",
         "by hand:     0, [0.5, -2]",
         "tape:        [1, 2, 3, ...] of shape (3, 4), norm 25.5",
         "function:    [1, 2, 3, ...] of shape (3, 4), norm 25.5",
         "tape:        4 arrays of norms 25.5, 25.5, 25.5, 25.5",
-        "function:    4 arrays of norms 25.5, 25.5, 25.5, 25.5",
+        "function:    5 arrays of norms 25.5, 25.5, 25.5, 25.5, 0",
     ]
 
 
