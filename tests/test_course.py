@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "notebooks" / "course.md").read_text(encoding="utf-8")
 NOTEBOOKS = {path.stem.partition("_")[0]: path for path in (ROOT / "notebooks").glob("*.ipynb")}
 FIRST = "first"  # the lesson that has no number
+READING = "guides"  # the notebook that is no lecture
 LECTURES = re.findall(r"(?ms)^### (?:Lecture )?(Lab \d+|\d+|First)(?: lesson| \(notebook (\d+b?)\)):(.*?)(?=^##)", PAGE)
 HEADED = {number.lower(): notebook for number, notebook, _ in LECTURES}
 LECTURES = [(number.lower(), text) for number, _, text in LECTURES]
@@ -30,7 +31,8 @@ def numbers_of_lectures():
 
 
 def test_every_notebook_has_its_lecture():
-    assert set(NOTEBOOKS) <= set(numbers_of_lectures().values())
+    assert set(NOTEBOOKS) - {READING} <= set(numbers_of_lectures().values())
+    assert f"| {READING} | [" in PAGE
     numbers = numbers_of_lectures()
     assert [number for number, _ in LECTURES] == list(numbers)
     assert numbers.pop(FIRST) == "tape"
@@ -156,7 +158,7 @@ def sections(number):
     return parts
 
 
-@pytest.mark.parametrize("number", ["3", "4", "6", "10"])
+@pytest.mark.parametrize("number", ["3", "4", "6", "10", READING])
 def test_a_tape_has_its_functional_twin(number):
     """In the section of a tape JAX takes the same derivative, or a sentence says why it cannot be asked for."""
     twin = re.compile(r"(?m)^# by functions|\*\*By functions\*\*|(?:jax|nnx)\.(?:grad|value_and_grad)\(|eqx\.filter_")

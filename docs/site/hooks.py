@@ -135,7 +135,7 @@ def command_line_page():
 def notebooks():
     """The notebooks in the order of the course, with their titles."""
     page = (ROOT / "notebooks" / "course.md").read_text(encoding="utf-8")
-    plan = re.findall(r"(?m)^\| (?:first|(?:lab )?\d+) \| \[[^\]]+\]\((\w+\.ipynb)\)", page)
+    plan = re.findall(r"(?m)^\| (?:first|guides|(?:lab )?\d+) \| \[[^\]]+\]\((\w+\.ipynb)\)", page)
     for name in dict.fromkeys(plan):  # two lectures may share one
         if (path := ROOT / "notebooks" / name).exists():
             first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]

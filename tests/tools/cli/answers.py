@@ -4,6 +4,20 @@ each with a word of the message that it has to get."""
 from __future__ import annotations
 
 RIGHT: dict[str, list[str]] = {
+    "guides/turn-1": [
+        "predicted = dict(a=1, b=None, c=None, d=-1, e=None)",
+        "predicted = {**dict.fromkeys('bce'), 'a': tf.constant(1.0), 'd': np.float32(-1.0)}",
+    ],
+    "guides/turn-2": [
+        """
+def batch_hessian(f, x):
+    with tf.GradientTape() as outer, tf.GradientTape() as inner:
+        outer.watch(x)
+        inner.watch(x)
+        slopes = inner.gradient(f(x), x)
+    return tf.einsum("aiaj->aij", outer.jacobian(slopes, x))""",
+        "batch_hessian = lambda f, x: jax.vmap(jax.hessian(lambda row: jnp.asarray(f(row[None]))[0]))(jnp.asarray(x))",
+    ],
     "tape_or_functional/slope": [
         """
 def slope(at):
@@ -248,6 +262,37 @@ log_one_minus_exp.defjvps(lambda t, y, x: t * jnp.exp(x) / jnp.expm1(x))""",
 
 # {notebook/cell: [(answer, a word of the message)]}
 WRONG: dict[str, list[tuple[str, str]]] = {
+    "guides/turn-1": [
+        ('predicted = {"a": None, "b": None, "c": None, "d": -1.0, "e": None}', "for a: the path through `tf.floor`"),
+        ('predicted = {"a": 1.0, "b": 1.0, "c": 1.0, "d": -1.0, "e": 5.0}', "for b"),
+        ('predicted = {"a": 1.0}', "with the keys a to e"),
+    ],
+    "guides/turn-2": [
+        (
+            """
+def batch_hessian(f, x):
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        slopes = inner.gradient(y, x)
+    return outer.jacobian(slopes, x)""",
+            "the batch in it twice",
+        ),
+        (
+            """
+def batch_hessian(f, x):
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        slopes = inner.gradient(y, x)
+    return outer.gradient(slopes, x)""",
+            "`gradient` in the place of a Jacobian",
+        ),
+    ],
     "tape_or_functional/slope": [
         (
             """
