@@ -11,7 +11,7 @@ import numpy as np
 
 from . import canonical
 from .cache import by_object
-from .canonical import JAXPR_TYPES
+from .canonical import JAXPR_TYPES, opened
 from .canonical import open_jaxpr as open_jaxpr  # used with the rest of this module
 from .fence import HOST_EFFECTS, PRINTING_EFFECTS, REF_EFFECTS, UNSPECIFIED, HighPrimitive, Literal, Ref, has_lowering
 from .types import Equation, Function, JaxProgram, Params, Primitive, Value
@@ -35,7 +35,7 @@ def consts_of(jaxpr: JaxProgram) -> Sequence[Any]:
 
 def jaxprs_in(params: Params) -> Iterator[Any]:
     for value in params.values():
-        for item in value if isinstance(value, (tuple, list)) else (value,):
+        for item in opened(value) if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, JAXPR_TYPES):
                 yield item
 
@@ -48,7 +48,7 @@ def among(params: Params) -> bool:
 def mapped(fn: Function, value: Any) -> Any:
     """`fn` of a jaxpr, or of those in a tuple; other values as they are."""
     if isinstance(value, (tuple, list)) and any(isinstance(x, JAXPR_TYPES) for x in value):
-        return getattr(value, "_make", type(value))([mapped(fn, x) for x in value])
+        return getattr(value, "_make", type(value))([mapped(fn, x) for x in opened(value)])
     return fn(value) if isinstance(value, JAXPR_TYPES) else value
 
 
