@@ -1,7 +1,7 @@
 """``tf.debugging.enable_check_numerics``: a runner that looks at what each operation gives.
 
-It sees what is run here: operations of ``tf``, what a tape records of JAX's, and each step of a backward pass. A `function` runs as
-Python meanwhile, so that its operations are run here, too.
+It sees what is run here: operations of ``tf``, what a tape records of JAX's, and each step of a backward pass. A `function`
+runs as Python meanwhile, so that its operations are run here, too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ...tape import active, runner
 from ...tape.derivative import SweepsOp
 from ...tape.operation import Op
 from ...tape.recording import is_deleted
+from ..values import reading
 from ..values.errors import InvalidArgumentError
 from ..values.shown import value_text
 
@@ -41,7 +42,7 @@ class Checked(runner.Runner):
     def run(self, op: Op, inputs: Values) -> Any:
         # a backward pass step by step, so that each step is seen
         outputs = op.fn(*inputs) if isinstance(op, SweepsOp) else self.inner.run(op, inputs)
-        if op.name.strip("_") not in _MOVES:
+        if op.name.strip("_") not in _MOVES and not reading.context.looking:
             flat = [*map(_of_all_rows, jax.tree.leaves(outputs))]
             with active.outside():
                 for slot, x in enumerate(flat):
@@ -59,12 +60,14 @@ class Checked(runner.Runner):
             f"  shape: {x.shape}",
             *[f"  # of {what} elements: {count}" for what, count in counts.items() if count],
             f"  inputs ({len(inputs)}):",
-            *[f"    {i}: {_described(given)}" for i, given in enumerate(inputs)],
+            *[_described(i, given) for i, given in enumerate(inputs)],
             "  your code, the innermost line last:",
             *self._stack(),
         ]
         if derivative:
-            lines.append("  tape.check_numerics(target, sources) names the line of the forward pass that it belongs to.")
+            lines.append(
+                "  tape.check_numerics(target, sources) names the line of the forward pass that it belongs to."
+            )
         return "\n".join(lines)
 
     def _stack(self) -> list[str]:
@@ -141,12 +144,13 @@ def _forward_name(op: Op) -> tuple[str, str]:
     return op.name, ""
 
 
-def _described(x: Value) -> str:
+def _described(number: int, x: Value) -> str:
+    """A line for an input; more where it is a matrix."""
     x = _of_all_rows(x)
-    if not isinstance(x, ConcreteArray) or is_deleted(x):
-        return str(getattr(x, "aval", x))
-    numeric = x.dtype.kind in "biufc"
-    return f"{x.dtype}{list(x.shape)} {value_text(x, 6) if numeric else ''}".rstrip()
+    if not isinstance(x, ConcreteArray) or is_deleted(x) or jnp.issubdtype(x.dtype, jax.dtypes.extended):
+        return f"    {number}: {getattr(x, 'aval', x)}"
+    head = f"    {number}: {x.dtype} {x.shape} "
+    return head + value_text(x, len(head))
 
 
 def _shortened(path: str, limit: int | None) -> str:
