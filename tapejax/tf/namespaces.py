@@ -57,8 +57,9 @@ AT_ONCE: dict[str, dict[str, str]] = {
         "tf tf.compat.v1 tf.linalg": "einsum matmul tensordot",
         "tf tf.linalg": "eig eigvals",
         "tf.linalg": """
-            adjoint band_part cholesky cholesky_solve cross det diag diag_part eigh eigvalsh expm inv logdet lstsq
-            matrix_rank matrix_transpose matvec pinv qr set_diag slogdet solve sqrtm svd trace triangular_solve
+            adjoint band_part cholesky cholesky_solve cross det diag diag_part eigh eigvalsh expm inv logdet lstsq lu
+            lu_matrix_inverse lu_reconstruct lu_solve matrix_rank matrix_transpose matvec pinv qr set_diag slogdet solve sqrtm
+            svd trace triangular_solve
             """,
     },
     "ops.math": {
