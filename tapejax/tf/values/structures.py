@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from operator import is_
 from typing import Any, NoReturn
 
@@ -111,15 +112,15 @@ def in_pytree(value: object, in_variable: bool = False) -> Leaf | None:
     return leaf._replace(wrap=lambda x: jax.tree.unflatten(tree, [x]))
 
 
-def _require_alive(leaf: Leaf) -> None:
+def _require_alive(leaf: Leaf, argument: str) -> None:
     array = leaf.array
     if isinstance(array, Tracer):
         if active.eager():
             raise escaped(array)
     elif is_deleted(array):
-        raise ValueError(
-            f"a tensor of shape {array.shape} and dtype {array.dtype} was deleted, most likely donated to a jitted function "
-            "(donate_argnums): a tape needs the values that it recorded. Do not donate them."
+        raise RuntimeError(
+            f"Argument `{argument}`: a tensor of shape {array.shape} and dtype {array.dtype} was deleted since: most likely it "
+            "was donated to a jitted function (donate_argnums). Do not donate what a tape watches or has recorded."
         )
 
 
@@ -135,7 +136,7 @@ class Structure(structures.Structure):
         for item in items:
             leaf = leaf_of(item)
             if leaf is not None:
-                _require_alive(leaf)
+                _require_alive(leaf, argument)
                 self.leaves.append(leaf)
                 self._items.append((-1, None))
                 continue
@@ -149,7 +150,7 @@ class Structure(structures.Structure):
             self.leaves.extend(leaf for leaf in in_item if leaf is not None)
             for leaf in in_item:
                 if leaf is not None:
-                    _require_alive(leaf)
+                    _require_alive(leaf, argument)
             self._items.append((len(parts), (tree, [leaf is not None for leaf in in_item])))
         # the usual case, and no need to take it apart again for the results
         self._plain_list = (
@@ -170,6 +171,16 @@ class Structure(structures.Structure):
             parts += [item] if count < 0 else itertools.compress(pytree[0].flatten_up_to(item), pytree[1])
         return parts
 
+    def pack(self, results: Sequence[Array | None]) -> Nest:
+        """As there. That of one of JAX's sparse matrices has its indices, as `jax.experimental.sparse.grad` gives it."""
+        packed = super().pack(results)
+        items = [] if self._plain_list else nest.taken_apart(self.structure, _is_container)
+        if not any(map(_is_sparse, items)):
+            return packed
+        pairs = zip(items, nest.taken_apart(packed, _is_container), strict=True)
+        completed = [_with_data(x, y.data) if _is_sparse(x) else y for x, y in pairs]
+        return nest.packed(self.structure, iter(completed), _is_container)
+
     def pack_raw(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, as it is."""
         if self._plain_list:
@@ -184,6 +195,22 @@ class Structure(structures.Structure):
             else:
                 tree, is_array = pytree
                 yield jax.tree.unflatten(tree, [next(results) if yes else None for yes in is_array])
+
+
+def _is_sparse(value: object) -> bool:
+    """Whether `value` is a sparse matrix of JAX's. Nothing is before that module is imported."""
+    return isinstance(value, getattr(sys.modules.get("jax.experimental.sparse"), "JAXSparse", ()))
+
+
+def _with_data(matrix: Pytree, data: Array | None) -> Pytree:
+    """The sparse `matrix` with other numbers, or a batch of such; None where there are none."""
+    if data is None:
+        return None
+    (first, *indices), tree = jax.tree.flatten(matrix)
+    make: Callable[[Array], Pytree] = lambda numbers: jax.tree.unflatten(tree, [numbers, *indices])  # noqa: E731
+    for _ in range(data.ndim - first.ndim):
+        make = jax.vmap(make)
+    return make(data)
 
 
 def cure_of(value: object, argument: str) -> str:
