@@ -30,8 +30,8 @@ _SIGNS = {
     "shape": re.compile(r"_like\(|\bshape\b|\.ndim\b|\blen\(|\brank\(|\bsize\b|\.dtype\b"),
     # what leaves may be a decision, which has no gradient in any case
     "choice": re.compile(r"[<>]|[=!]=|\bint\(|\bbool\(|\bround\(|\bsign\(|\barg(?:max|min|sort)\(|\bfloor\(|\bceil\("),
-    # it calls a method of Keras that gives NumPy arrays
-    "python: predict": re.compile(r"\.predict(_on_batch)?\("),
+    # it calls a method of Keras that gives NumPy arrays or Python's numbers
+    "python: predict": re.compile(r"\.(fit|predict|evaluate|(?:predict|test|train)_on_batch)\("),
     "python: get_weights": re.compile(r"\.get_weights\("),
     # it changes a shape
     "shaping": re.compile(r"\bNone\b|newaxis|reshape|expand_dims|_dims\b|\.T\b"),
@@ -48,6 +48,7 @@ class Assignment(NamedTuple):
     names: frozenset[str]
     uses: frozenset[str]
     line: Line
+    code: str  # of a function, a loop or a `with` its head
     changes: bool  # what a name holds, rather than binding it anew
     end: int  # its last line
     function: str | None = None  # the function that contains it, if that is not the one in question
@@ -55,7 +56,7 @@ class Assignment(NamedTuple):
 
     def says(self, *signs: str) -> bool:
         """Whether its text has one of these `_SIGNS`."""
-        return any(_SIGNS[sign].search(self.line.text) for sign in signs)
+        return any(sign_in(self.code, sign) for sign in signs)
 
     @property
     def inside(self) -> bool:
@@ -127,7 +128,15 @@ class Text:
                 first: int = node.lineno  # type: ignore[attr-defined]
                 end = getattr(node, "end_lineno", None) or first
                 defines = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-                yield Assignment(self, names, _used(value), self._line(first), changes, end, function, defines)
+                head = first if defines else max(getattr(part, "end_lineno", first) for part in (*targets, *value))
+                code, line = "".join(self._lines[first - 1 : head]), self._line(first)
+                yield Assignment(self, names, _used(value), line, code, changes, end, function, defines)
+
+
+def sign_in(code: str, sign: str) -> str | None:
+    """What a text has of one of the `_SIGNS`; of a method its name."""
+    found = _SIGNS[sign].search(code)
+    return found and found[found.re.groups]
 
 
 def scope_of(where: Where) -> tuple[str, int, str] | None:
