@@ -16,13 +16,11 @@ from ...tape.slicing import Relevant
 from ...tf.values.shown import number_text
 from ...tf.values.structures import is_variable
 from ...tf.values.types import Array
-from .flow import KERAS_GIVES_NUMPY, Assignment, Text, root, scope_of, sign_in
+from .flow import KERAS_GIVES_NUMPY, PYTHON_VALUES, Assignment, Text, root, scope_of, sign_in
 from .graph_evidence import Graph
 from .listing import Variables, dependents, running, watched_as
 from .reasons import At, Reason, at, reason
 
-# What Python and NumPy make, which no tape records.
-_PYTHON_VALUES = (np.ndarray, np.generic, float, int, list)
 # Operations that compare a prediction with a label; operations that give a value a chosen shape.
 _DIFFERENCES = {"subtract", "sub", "squared_difference"}
 _SHAPING = {"reshape", "expand_dims", "broadcast_in_dim", "broadcast_to", "getitem", "transpose"}
@@ -52,11 +50,15 @@ def number_name(value: object, values: Variables) -> str | None:
 class Texts:
     """The text around the tape's block and around the call of `explain`."""
 
-    def __init__(self, recording: Recording):
+    def __init__(self, recording: Recording, values: Variables):
         entered = [mark.where for mark in recording.marks if mark.kind in ("enter", "reset") and mark.where]
         self._places = running()
-        self.block = Text(entered[0] if entered else None, self._places)
-        self.here = Text(self._places[0] if self._places else None, self._places)
+        noted = [place for entry in recording.entries for place in (*entry.calls, entry.where)]
+        noted += [*(mark.where for mark in recording.marks), *self._places]
+        lines = map(line_of, {place for place in noted if place})
+        ran = {(line.file, line.number) for line in lines if line is not None}
+        self.block = Text(entered[0] if entered else None, self._places, ran, values)
+        self.here = Text(self._places[0] if self._places else None, self._places, ran, values)
 
     def source(self, position: int) -> tuple[str, frozenset[str]]:
         """The expression for a source in the call of `explain`, and the names in it."""
@@ -331,7 +333,7 @@ class TextEvidence:
             return "stopped"
         if statement.says("thread"):
             return "thread"
-        if statement.says("python") or isinstance(self.values.get(binds), _PYTHON_VALUES):
+        if statement.says("python") or isinstance(self.values.get(binds), PYTHON_VALUES):
             return "python"
         if statement.inside:
             other = None if statement.function is None and self._at(statement) else "python"
