@@ -181,8 +181,9 @@ def _alternatives(statement: Assignment, value: Sequence[ast.AST]) -> Iterator[A
             one = statement._replace(uses=_used([part]), code=ast.unparse(part), arms=(*statement.arms, range(0)))
             yield from _alternatives(one, [part])
     else:
-        with contextlib.suppress(ValueError):
-            statement = statement._replace(literal=repr(ast.literal_eval(value[0])))
+        with contextlib.suppress(ValueError):  # what is added to a list is not what its name holds
+            literal = None if statement.changes else repr(ast.literal_eval(value[0]))
+            statement = statement._replace(literal=literal)
         yield statement
 
 

@@ -36,6 +36,10 @@ PROGRAMS = {
     "no round of a while": ("h = tf.constant(1.0)\nwhile not flag:\n    h = h + np.sin(x)\ny = tf.sin(h)", None),
     "a list that is filled": ("h = []\nfor _ in range(3):\n    h.append(float(x))\ny = tf.sin(tf.constant(h))", 7),
     "a list that is not": ("h = [2.0]\nif not flag:\n    h.append(float(x))\ny = tf.sin(tf.constant(h))", None),
+    "a list that another line fills": (
+        "h = []\nif not flag:\n    h.append(float(x))\nh.append(3.0)\ny = tf.sin(tf.constant(h))",
+        None,
+    ),
     "an assignment": ("v = tf.Variable(1.0)\nif not flag:\n    v.assign(x)\ny = v * v", None),
     "a choice": ("h = float(x) if not flag else tf.constant(1.0)\ny = tf.sin(h)", None),
     "the other choice": ("h = float(x) if flag else tf.constant(1.0)\ny = tf.sin(h)", 5),
