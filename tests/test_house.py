@@ -17,8 +17,8 @@ LIMITS = {
     "jaxprs": (1_450, 260),
     "tape": (1_850, 250),
     "execution": (2_500, 640),
-    "tf": (15_000, 750),
-    "tools": (8_300, 510),
+    "tf": (15_200, 750),
+    "tools": (8_400, 510),
 }
 GRACE = 1.05
 _LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
