@@ -187,9 +187,9 @@ class Structure(structures.Structure):
                 yield next(results)
             else:
                 tree, is_array, holders = pytree
-                found = [next(results) if yes else None for yes in is_array]
+                parts = [next(results) if yes else None for yes in is_array]
                 # a variable in two places of Flax's module is one in the result, too: its optimizers ask for that
-                first = dict(zip(reversed(holders), reversed(found), strict=True))
+                first = dict(zip(reversed(holders), reversed(parts), strict=True))
                 yield jax.tree.unflatten(tree, [first[holder] for holder in holders])
 
 

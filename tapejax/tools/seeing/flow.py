@@ -122,8 +122,8 @@ class Text:
         before = [a for a in assignments if line is not None and a.line.number <= line]
         last = next((i for i, a in enumerate(before) if not a.changes and self._certain(a)), len(before) - 1)
         # in a loop, a use may depend on what is below it, too
-        found = before[: last + 1] if any(not a.changes for a in before) else assignments
-        return [a for a in found if self._certain(a) or self._bound(name, a, [b for b in found if b is not a])]
+        reaching = before[: last + 1] if any(not a.changes for a in before) else assignments
+        return [a for a in reaching if self._certain(a) or self._bound(name, a, [b for b in reaching if b is not a])]
 
     def _certain(self, statement: Assignment) -> bool:
         """Whether a statement is in no branch, or something else in its branch has run."""
@@ -189,8 +189,8 @@ def _alternatives(statement: Assignment, value: Sequence[ast.AST]) -> Iterator[A
 
 def sign_in(code: str, sign: str) -> str | None:
     """What a text has of one of the `_SIGNS`; of a method its name."""
-    found = _SIGNS[sign].search(code)
-    return found and found[found.re.groups]
+    match = _SIGNS[sign].search(code)
+    return match and match[match.re.groups]
 
 
 def scope_of(where: Where) -> tuple[str, int, str] | None:
