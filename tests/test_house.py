@@ -18,7 +18,7 @@ LIMITS = {
     "tape": (1_850, 250),
     "execution": (2_500, 640),
     "tf": (15_200, 750),
-    "tools": (8_300, 510),
+    "tools": (8_400, 510),
 }
 GRACE = 1.05
 _LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

@@ -818,7 +818,7 @@ class GradientTape:
         Returns:
           A `Memory`: printed, or shown by a notebook, a table with bars. For each line the bytes that are freed with the tape,
           those that the gradient of `target` with respect to `sources` reads, and what `recompute_grad` around the line's
-          function would save.
+          function would save. What nested tapes both keep is freed with the last of them.
 
         Raises:
           RuntimeError: the tape is used up, or recorded nothing yet.

@@ -234,7 +234,7 @@ class Seen(GradientTape):
         Returns:
           A `Memory`: printed, or shown by a notebook, a table with bars. For each line the bytes that are freed with the tape,
           those that the gradient of `target` with respect to `sources` reads, and what `recompute_grad` around the line's
-          function would save.
+          function would save. What nested tapes both keep is freed with the last of them.
 
         Raises:
           RuntimeError: the tape is used up, or recorded nothing yet.
@@ -250,7 +250,7 @@ class Seen(GradientTape):
         """
         from . import memory as seen
 
-        recording = self._usable().folded()
+        recording = self._usable()
         ends = [leaf.array for leaf in targets_of(target).leaves]
         starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
         return seen.memory(recording, ends, starts)
