@@ -13,7 +13,17 @@ from . import canonical
 from .cache import by_object
 from .canonical import JAXPR_TYPES, opened
 from .canonical import open_jaxpr as open_jaxpr  # used with the rest of this module
-from .fence import HOST_EFFECTS, PRINTING_EFFECTS, REF_EFFECTS, UNSPECIFIED, HighPrimitive, Literal, Ref, has_lowering
+from .fence import (
+    HOST_EFFECTS,
+    PRINTING_EFFECTS,
+    REF_EFFECTS,
+    UNSPECIFIED,
+    HighPrimitive,
+    Literal,
+    Ref,
+    has_lowering,
+    user_type,
+)
 from .types import Equation, Function, JaxProgram, Params, Primitive, Value
 
 JIT = ("jit", "pjit")
@@ -216,7 +226,9 @@ def constants(jaxpr: JaxProgram) -> dict[int, Value]:
 
 
 def _is_array(value: Value) -> bool:
-    return isinstance(value, (jax.Array, Ref)) or isinstance(value, np.ndarray) and value.ndim > 0
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, (jax.Array, Ref)) or user_type(value) is not None
 
 
 def constants_of(params: Params) -> dict[int, Value]:

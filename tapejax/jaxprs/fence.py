@@ -5,6 +5,7 @@ It is taken from where that module takes it: importing ``jax.extend`` loads Pall
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -37,7 +38,7 @@ from jax._src.lax import lax
 from jax._src.state import types as state_types
 
 from . import cache
-from .types import Equation, Function, TraceLike, Value
+from .types import Equation, Function, TraceLike, Value, Values
 
 settings: Any = jax.config  # with attributes that the types of JAX 0.10 do not have
 Jaxpr: Any = core.Jaxpr
@@ -202,6 +203,19 @@ def array_from_host(x: Any, aval: Any) -> Any:
     """The ``jax.Array`` of type `aval`, where operations run by default, that has the memory of the NumPy array `x` on a CPU."""
     sharding, device = default_placement()
     return pxla.batched_device_put(aval, sharding, [x], [device], False)
+
+
+def by_types_of(values: Values) -> contextlib.AbstractContextManager[Any]:
+    """A context in which JAX places what is computed of `values` by their types alone, where these are of several meshes.
+
+    Inside ``jax.sharding.auto_axes`` values are of another mesh than the one that is set, which JAX refuses after it.
+    """
+    here, none = jax.sharding.get_abstract_mesh(), jax.sharding.AbstractMesh((), ())
+    if here._any_axis_explicit:
+        meshes = {sharding.mesh for x in values if (sharding := getattr(core.typeof(x), "sharding", None))}
+        if not meshes <= {here, none}:
+            return jax.sharding.use_abstract_mesh(none)
+    return contextlib.nullcontext()
 
 
 def has_lowering(primitive: Primitive) -> bool:

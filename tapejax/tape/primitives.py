@@ -73,7 +73,7 @@ def traced_or_refused(primitive: Primitive, params: Params, args: Values, arrays
     programs = list(contents.jaxprs_in(params))
     if any(map(contents.touches_refs, programs)):
         call = functools.partial(primitive.bind, **params)
-        return PullbackOp(params.get("name") or primitive.name, call, refuse_ref)
+        return PullbackOp(params.get("name") or primitive.name, refuse_ref, refuse_ref, call)
     if any(map(contents.asks_host, programs)):
         op = unrecognised(primitive, params)
         fn = (
