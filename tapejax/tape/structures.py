@@ -74,7 +74,9 @@ def _same(x: Value) -> Value:
 def _alike(argument: str, structure: Structure, given: Pytree) -> list[Value]:
     """The arrays in what is given as the `argument`: one for each leaf of `structure`, of its shape and dtype."""
     arrays = [x if isinstance(x, jax.Array) else jnp.asarray(x) for x in jax.tree.leaves(given)]
-    types, expected = ([(x.shape, str(x.dtype)) for x in xs] for xs in (arrays, [leaf.array for leaf in structure.leaves]))
+    types, expected = (
+        [(x.shape, str(x.dtype)) for x in xs] for xs in (arrays, [leaf.array for leaf in structure.leaves])
+    )
     if types != expected:
         raise ValueError(f"{argument} has values of the shapes and dtypes {types}; {expected} are needed.")
     return arrays

@@ -1,6 +1,6 @@
 """What tapes answer for plain JAX programs; as a program, printed without the rest of tapejax, which cannot be imported there.
 
-    python tests/tape/alone.py NAME ...
+python tests/tape/alone.py NAME ...
 """
 
 import json
