@@ -36,12 +36,8 @@ print(tapejax.GradientTape is tape.GradientTape, tapejax.math.sin(0.0).numpy())
 """
 FIRST = {
     "attribute": "tapejax.sin",
-    "dir": "dir(tapejax)",
-    "namespace": "from tapejax.math import sin",
     "namespace in a namespace": "import tapejax.compat.v1.logging",
-    "alias": "import tapejax.errors as e; assert e.InvalidArgumentError",
-    "star": "from tapejax import *; assert reduce_sum",
-    "part": "import tapejax.tf.values.tensor",
+    "star": "exec('from tapejax import *; assert reduce_sum', {})",
     "pickle": "import pickle; pickle.loads(b'ctapejax.tf.values.tensor\\nTensor\\n.')",
     "traced": "import jax; assert jax.jit(lambda x: tapejax.nn.relu(x))(1.0).numpy() == 1.0",
 }

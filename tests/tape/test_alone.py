@@ -1,7 +1,6 @@
 """The wrapper without the rest of tapejax: it can be imported, and it answers as the whole does."""
 
 import json
-import sys
 
 import alone
 import jax
@@ -49,7 +48,6 @@ def test_the_wrapper_answers_as_the_whole(names):
 
 
 ALONE = """
-import sys
 import jax.numpy as jnp
 from tapejax.tape import GradientTape, ForwardAccumulator
 
