@@ -19,7 +19,7 @@ LIMITS = {
     "jaxprs": (1_450, 260),
     "tape": (1_850, 250),
     "execution": (2_500, 640),
-    "tf": (15_000, 750),
+    "tf": (15_200, 750),
     "tools": (8_300, 510),
 }
 # The tokens of a room and its branches, since lines can be had by density. Functions over 15 ways through ruff refuses (C901).

@@ -39,6 +39,7 @@ from jax._src.state import types as state_types
 from . import cache
 from .types import Equation, Function, TraceLike, Value
 
+settings: Any = jax.config  # with attributes that the types of JAX 0.10 do not have
 Jaxpr: Any = core.Jaxpr
 ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", core.Jaxpr)  # one and the same from JAX 0.11 on
 Literal: Any = core.Literal
@@ -46,7 +47,8 @@ Primitive: Any = core.Primitive
 Trace: Any = core.Trace
 Tracer = core.Tracer
 ConcreteArray: Any = array.ArrayImpl  # the type of every array that has a value
-HighPrimitive: Any = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive  # an operation of `jax.experimental.hijax`
+# an operation of `jax.experimental.hijax`
+HighPrimitive: Any = getattr(hijax, "HiPrim", None) or vars(hijax)["VJPHiPrimitive"]
 BatchTracer: Any = batching.BatchTracer
 EvalTrace: Any = core.EvalTrace  # runs operations now
 JitFunction: Any = type(jax.jit(lambda: None))  # asking for the protocol `jax.stages.Wrapped` takes 20 microseconds
@@ -125,7 +127,7 @@ def held_in(value: Any) -> list[Any]:
     aval: Any = core.typeof(value) if type(value) in core.pytype_aval_mappings else None
     if not getattr(aval, "has_qdd", False):
         return []
-    state: Any = core.cur_qdd
+    state: Any = vars(core)["cur_qdd"]
     # `read_loval`, where a type has no other for what a program gives
     return jax.tree.leaves(aval.read_loval_out(state(value), value).unflatten())
 

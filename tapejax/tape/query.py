@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import jax
 import jax.numpy as jnp
 
+from ..jaxprs import fence
 from ..jaxprs.cache import Cache
 from ..jaxprs.dependence import SCALARS, kind_of
 from ..jaxprs.fence import ConcreteArray, current_trace, trace_context, under
@@ -33,8 +34,8 @@ def in_recorded_types(method: Method) -> Method:
 
     @functools.wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        x64 = jax.config.jax_enable_x64 if self._recording is None else self._recording.x64  # type: ignore[attr-defined]
-        if x64 == jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        x64 = fence.settings.jax_enable_x64 if self._recording is None else self._recording.x64
+        if x64 == fence.settings.jax_enable_x64:
             return method(self, *args, **kwargs)
         with jax.enable_x64(x64):
             return method(self, *args, **kwargs)

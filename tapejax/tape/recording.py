@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import jax
 
+from ..jaxprs import fence
 from ..jaxprs.fence import ConcreteArray, Tracer
 from ..jaxprs.types import Params, Primitive, Value, Where
 from ..places import Line, Place, caller, line_of
@@ -92,7 +93,7 @@ class Recording:
 
     def __init__(self, watch_accessed: bool = True):
         self.watch_accessed = watch_accessed
-        self.x64 = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+        self.x64 = fence.settings.jax_enable_x64
         self.entries: list[Entry] = []
         self.derivatives: list[Span] = []
         # by the id of an operation: what it refers to weakly, kept alive

@@ -14,6 +14,7 @@ import jax
 import jaxlib
 
 from ..._version import __version__
+from ...jaxprs import fence
 from ...jaxprs.cache import memoised
 from ..values.settings import settings
 from .table import renamed
@@ -383,7 +384,7 @@ def disable_traceback_filtering() -> None:
 
 def is_traceback_filtering_enabled() -> bool:
     """Whether JAX's own lines are left out of tracebacks."""
-    return jax.config.jax_traceback_filtering != "off"  # type: ignore[attr-defined]
+    return fence.settings.jax_traceback_filtering != "off"
 
 
 # ---- Versions ----------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
+from ...jaxprs import fence
 from ...tape import active
 from ..ops.random import state as random_state
 from ..ops.table import host
@@ -146,8 +147,8 @@ class Pass:
         self._stages: dict[int, tuple[Seed, int, Iterator[int]]] = {}
         self._thread = threading.get_ident()
         self._settings: list[tuple[Callable, Any]] = [
-            (jax.enable_x64, jax.config.jax_enable_x64),  # type: ignore[attr-defined]
-            (jax.default_device, jax.config.jax_default_device),  # type: ignore[attr-defined]
+            (jax.enable_x64, fence.settings.jax_enable_x64),
+            (jax.default_device, fence.settings.jax_default_device),
         ]
 
     def numbers(self, seed: Seed) -> list[int]:

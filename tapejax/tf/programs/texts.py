@@ -39,7 +39,8 @@ class Texts:
 
     def numpy(self) -> np.ndarray:
         """The texts as an array of bytes, Python's."""
-        return np.frompyfunc(Text.numpy, 1, 1)(self._texts)
+        encoded: Any = np.frompyfunc(Text.numpy, 1, 1)(self._texts)
+        return encoded
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype)

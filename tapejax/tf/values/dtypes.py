@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, cast
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...jaxprs import fence
 from ...places import levels_to_user
 from .errors import NarrowingWarning
 from .types import DTypeLike, ShapeLike
@@ -175,7 +175,7 @@ _warned = False
 
 def narrowed(dtype: np.dtype) -> np.dtype:
     """`dtype`, or its 32-bit sister while ``jax_enable_x64`` is off; does not warn."""
-    wide: builtins.bool = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+    wide: builtins.bool = fence.settings.jax_enable_x64
     return dtype if wide else _narrow.get(dtype, dtype)
 
 

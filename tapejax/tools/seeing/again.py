@@ -16,6 +16,7 @@ from ...places import calls
 from ...tape import active
 from ...tape.recording import Entry, Recording
 from ...tf.values.types import Array
+from ..writing.graph import Graph, ValueMap
 
 # Marks of what Python does with values, which it might do in another way with others.
 _LOOKS = ("python", "static", "closure")
@@ -39,20 +40,20 @@ def recorded(entry: Entry) -> Recording | None:
     if results is None or any(mark.kind in _LOOKS for mark in recording.marks):
         return None
     recording = recording.folded()
-    made = {id(x) for each in recording.entries for x in each.outputs}
-    same = {id(x): y for x, y in zip(results, entry.outputs, strict=True)}
-    if len(same) < len(results) or not same.keys() <= made or not all(map(close, results, entry.outputs)):
+    graph = Graph(recording.entries)
+    same = ValueMap(zip(results, entry.outputs, strict=True))
+    if len(same) < len(results) or not all(map(graph.made_by, results)) or not all(map(close, results, entry.outputs)):
         return None
     entries = []
     for each in recording.entries:
-        ins, outs = (tuple([same.get(id(x), x) for x in side]) for side in (each.inputs, each.outputs))
+        ins, outs = (tuple([same.get(x, x) for x in side]) for side in (each.inputs, each.outputs))
         places = each.calls or ((each.where,) if each.where else ())
         entries.append(each._replace(inputs=ins, outputs=outs, calls=places[around:], where=None))
     recording.entries = entries
-    used = {id(x) for each in entries for x in each.inputs}
+    graph = Graph(entries)
     changed = [mark.about[0]() for mark in recording.marks if mark.kind == "state" and mark.about[0] is not None]
-    lost = linked(entry) - {i for i, x in enumerate(entry.inputs) if id(x) in used}
-    return None if lost or any(id(x) in used for x in changed) or not all(each.calls for each in entries) else recording
+    lost = linked(entry) - {i for i, x in enumerate(entry.inputs) if graph.uses(x)}
+    return None if lost or any(map(graph.uses, changed)) or not all(each.calls for each in entries) else recording
 
 
 def _run(run: Callable[..., Any], inputs: Any) -> tuple[list[Array] | None, int]:

@@ -90,6 +90,8 @@ def _shared(before: Sequence[Place], after: Sequence[Place], again: bool, ran: M
         if len(before) != len(after) or not again:
             return min(len(before), len(after))
         level = len(after) - 1
+        if any(other < after[level][1] for other in ran[after[level][0]]):  # a new call would have run these first
+            return len(after)
     elif before[level][0] is not after[level][0]:
         return level
     elif after[level][1] > before[level][1]:

@@ -19,6 +19,7 @@ from ...tape import jacobian as jacobians
 from ...tape.derivative import DerivativeOp, derivative_op, taken
 from ...tape.recording import Entry
 from ...tape.slicing import Program
+from ..writing.graph import Graph, ValueSet
 from . import again, layout, scopes
 from .calls import Line, depth_of
 from .listing import identifier
@@ -37,16 +38,16 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     found = _results(op, line.inputs)
     sources = [None if slot is None else values[slot] for slot in op.program.sources]
     targets = [None if slot is None else values[slot] for slot in op.program.targets]
-    held = [id(x) for x in sources if x is not None]
     if found is None:
         return []
     made = {slot for step in op.program.steps for slot in step.outs}
     parts = _parts(line, found, made, scope)
-    if len(set(held)) < len(held) or not made.isdisjoint(op.program.sources):
+    held = [x for x in sources if x is not None]
+    if len(ValueSet(held)) < len(held) or not made.isdisjoint(op.program.sources):
         written = [write(writer, part, before, depth, scope) for part in parts[::-1]]
         return [statement for part in written[::-1] for statement in part] if all(written) else []
     fewer = any(len(part.outputs) < len(line.outputs) for part in parts)
-    if fewer and not any(id(x) in writer.places for x in sources):
+    if fewer and not any(x in writer.places for x in sources):
         return write(writer, parts[0], before, depth, scope)
     if not all(map(has_tangent, (x for x in (*sources, *targets) if x is not None))):
         return []
@@ -65,7 +66,7 @@ def _parts(line: Line, found: Sequence[bool], made: Set[int], scope: Scope) -> l
     slots = op.program.sources
     results = iter(line.outputs)
     every = {i: next(results) for i, there in enumerate(found) if there}
-    output_of = {i: x for i, x in every.items() if id(x) in scope.used}
+    output_of = {i: x for i, x in every.items() if x in scope.used}
     alone = [i for i in output_of if slots[i] in made or slots[i] in slots[:i]]
     groups = [[i for i in output_of if i not in alone], *([i] for i in alone)]
     parts = []
@@ -102,17 +103,17 @@ def _linked(line: Line) -> frozenset[int]:
     return again.linked(Entry(line.op, tuple(line.inputs), tuple(line.outputs)))
 
 
-def _varying(line: Line, scope: Scope) -> set[int]:
-    """The inputs that vary, by id: also those that vary and make no difference to what was run, but to what is written."""
-    found = {id(line.inputs[i]) for i in line.active_ins}
-    others = [i for i, x in enumerate(line.inputs) if id(x) not in found and scope.is_local(x)]
+def _varying(line: Line, scope: Scope) -> ValueSet:
+    """The inputs that vary: also those that vary and make no difference to what was run, but to what is written."""
+    found = ValueSet(line.inputs[i] for i in line.active_ins)
+    others = [i for i, x in enumerate(line.inputs) if x not in found and scope.is_local(x)]
     if others:
         linked = _linked(line)
-        found |= {id(line.inputs[i]) for i in others if i not in linked}
+        found.update(line.inputs[i] for i in others if i not in linked)
     return found
 
 
-def _is_computed_again(line: Line, varying: Set[int], scope: Scope) -> bool:
+def _is_computed_again(line: Line, varying: ValueSet, scope: Scope) -> bool:
     """Whether what varies is the same if the function is computed again: a tape that began after an operation takes its result
     for a constant, although its inputs vary."""
     op, inputs = line.op, line.inputs
@@ -122,16 +123,16 @@ def _is_computed_again(line: Line, varying: Set[int], scope: Scope) -> bool:
     for level in (varying, *scope.levels()):
         made: dict[int, bool] = {}
         for step in op.program.steps:
-            varies = any(made[slot] if slot in made else id(inputs[slot]) in level for slot in step.ins)
+            varies = any(made[slot] if slot in made else inputs[slot] in level for slot in step.ins)
             made |= dict.fromkeys(step.outs, varies)
-            other |= {slot for slot in step.outs if slot < count and varies != (id(inputs[slot]) in level)}
+            other |= {slot for slot in step.outs if slot < count and varies != (inputs[slot] in level)}
     return not other or _linked(line).isdisjoint(other)
 
 
 @dataclass
 class _Derivative:
     """`sources`, `targets`: what the derivative's program begins and ends with, `found`: for which there is a result;
-    `varying`: the inputs that vary, by id."""
+    `varying`: the inputs that vary."""
 
     writer: Writer
     line: Line
@@ -142,7 +143,7 @@ class _Derivative:
     sources: Sequence[Value | None]
     targets: Sequence[Value | None]
     found: Sequence[bool]
-    varying: set[int]
+    varying: ValueSet
 
     def statements(self) -> list[Statement]:
         names = self.writer.names
@@ -151,11 +152,11 @@ class _Derivative:
         inner = self._scope()
         function = self._function(inner)
         of = new_key()
-        called = self.writer.called.get(id(self.ends[0]), "").partition("[")[0]
-        name = names.wishes.pop(inner.keys[id(self.ends[0])], None) or called
+        called = self.writer.called.get(self.ends[0], "").partition("[")[0]
+        name = names.wishes.pop(inner.keys[self.ends[0]], None) or called
         for out in (out for s in function.statements for out in s.outs if out and names.wishes.get(out) == name):
             del names.wishes[out]  # the name is the target's by now
-        used = id(self.ends[0]) in self.scope.used
+        used = self.ends[0] in self.scope.used
         names.wishes[of] = f"{identifier(name)}_fn" if used and name else identifier(name or "function")
         scopes.inline(function, names, self.depth + 2)
         self.function, self.of = function, of
@@ -164,42 +165,42 @@ class _Derivative:
     def _scope(self) -> Within:
         writer = self.writer
         self.inside = writer.lines(self.op.program, self.op.values(self.line.inputs))
-        local = {*map(id, self.given), *(id(each.outputs[j]) for each in self.inside for j in each.active_outs)}
+        local = ValueSet([*self.given, *(each.outputs[j] for each in self.inside for j in each.active_outs)])
         if constant := self._constant_lines(local):
-            self.varying |= {id(each.inputs[i]) for each in constant for i in each.active_ins}
-            local |= {id(x) for each in constant for x in each.outputs}
+            self.varying.update(each.inputs[i] for each in constant for i in each.active_ins)
+            local.update(x for each in constant for x in each.outputs)
             lines = sorted([*self.inside, *constant], key=self._position)
-            actives = (tuple([i for i, x in enumerate(line.inputs) if id(x) in local]) for line in lines)
+            actives = (tuple([i for i, x in enumerate(line.inputs) if x in local]) for line in lines)
             self.inside = [line._replace(active_ins=ins) for line, ins in zip(lines, actives, strict=True)]
         inner = Within(self.scope, local, self.varying)
-        paths = [writer.places.get(id(x), ()) for x in self.given]
+        paths = [writer.places.get(x, ()) for x in self.given]
         roots = {path[:1] for path in paths}
         self.tree: tuple[Any, ...] = ()
         if len(paths) > 1 and all(paths) and len(roots) == 1 and self.op.kind == "gradient":
             if self.scope.has_tree(paths[0][0], self.given):
-                self.tree, inner.tree = writer.common(self.given), set(map(id, self.given))
+                self.tree, inner.tree = writer.common(self.given), ValueSet(self.given)
         return inner
 
-    def _constant_lines(self, local: Set[int]) -> list[Line]:
+    def _constant_lines(self, local: ValueSet) -> list[Line]:
         """Lines between those of the function that its derivative does not go through, as ``y[:, None]`` or a comparison is, and
         which only the function uses. None if it would go through them here, which the tape may have been stopped at."""
         positions, found = list(map(self._position, self.inside)), list[Line]()
-        used = {id(x) for each in self.inside for x in each.inputs}
-        ends, needed = used - local, set(used)
-        for each in reversed(self.before if positions == sorted(positions) else ()):
-            made = set(map(id, each.outputs))
+        needed = ValueSet(x for each in self.inside for x in each.inputs)
+        ends = needed - local
+        for each in reversed(self.before if -1 not in positions and positions == sorted(positions) else ()):
+            made = ValueSet(each.outputs)
             if not made.isdisjoint(needed - local) and made.isdisjoint(self.scope.used):
                 if self._position(each) > positions[0] and not isinstance(each.op, DerivativeOp):
                     found.insert(0, each)
-                    needed |= set(map(id, each.inputs))
-        moving = set(local)
+                    needed.update(each.inputs)
+        moving = ValueSet(local)
         for each in found:
-            if not moving.isdisjoint(id(each.inputs[i]) for i in _linked(each)):
-                moving |= set(map(id, each.outputs))
+            if not moving.isdisjoint(each.inputs[i] for i in _linked(each)):
+                moving.update(each.outputs)
         return found if moving.isdisjoint(ends) else []
 
     def _position(self, line: Line) -> int:
-        return min(self.writer.made.get(id(x), -1) for x in line.outputs)
+        return min(self.writer.made.get(x, -1) for x in line.outputs)
 
     def _function(self, inner: Within) -> Function:
         writer, names = self.writer, self.writer.names
@@ -210,7 +211,7 @@ class _Derivative:
         arguments = list(map(self._argument, self.given))
         if self.tree:
             root = writer.root(self.tree)
-            there = [*zip(parameters, (writer.places[id(x)] for x in self.given), strict=True), *inner.trees.items()]
+            there = [*zip(parameters, (writer.places[x] for x in self.given), strict=True), *inner.trees.items()]
             names.meanings |= {key: item(root, path[len(self.tree) :]) for key, path in there}
             parameters = [root]
             arguments = [self.scope.part(self.tree, self.given)]
@@ -220,7 +221,7 @@ class _Derivative:
                 names.likes[root] = arguments[0]
         else:
             for key, x, argument in zip(parameters, self.given, arguments, strict=True):
-                called = writer.called.get(id(x), "").split(".")[-1]
+                called = writer.called.get(x, "").split(".")[-1]
                 if called.isidentifier() and self.scope.parent is None:
                     names.wishes.setdefault(key, called)
                 elif argument.isidentifier():
@@ -230,7 +231,7 @@ class _Derivative:
         return Function(parameters, statements, layout.one_or_tuple(results))
 
     def _argument(self, x: Value) -> str:
-        return self.writer.argument(x, id(x) in self.varying, self.scope)
+        return self.writer.argument(x, x in self.varying, self.scope)
 
     def _ends(self) -> list[str]:
         """The cotangents or tangents that are given."""
@@ -327,21 +328,21 @@ class _Derivative:
 
     def _is_free(self, x: Value) -> bool:
         """Whether a value is used only after the derivative: then one call may give both."""
-        made = any(x is y for each in self.before for y in each.outputs)
-        early = (each for each in self.before if not isinstance(each.op, DerivativeOp))
-        return id(x) in self.scope.used and made and not any(x is y for each in early for y in each.inputs)
+        before = Graph(self.before)
+        late = all(isinstance(self.before[i].op, DerivativeOp) for i in before.uses(x))
+        return x in self.scope.used and before.made_by(x) is not None and late
 
     def _made_here(self, x: Value) -> Key:
         """The key of a value that lines before the derivative need not make."""
         key = self.scope.key(x)
-        self.scope.used.pop(id(x))
+        self.scope.used.discard(x)
         return key
 
     def _transform(self, name: str) -> str:
         return f"{name}({self.of}{self.argnums})({self.arguments})"
 
     def _outs(self) -> list[Key | None]:
-        return [self.scope.key(x) if id(x) in self.scope.used else None for x in self.line.outputs]
+        return [self.scope.key(x) if x in self.scope.used else None for x in self.line.outputs]
 
     def _each(self, of: Sequence[Value | None]) -> list[Key | None]:
         """The results for each of the sources or targets `of`."""
@@ -351,17 +352,17 @@ class _Derivative:
     def _taken(self, text: str, value: Key | None = None, is_tuple: bool = False) -> Statement:
         """What takes a result apart: one for each source, and before them the `value`."""
         outs = self._each(self.sources)
-        called = [self.writer.called.get(id(x), "") for x in self.line.outputs]
+        called = [self.writer.called.get(x, "") for x in self.line.outputs]
         base = called[0].partition("[")[0]
         several = len(outs) > 1 and called == [f"{base}[{i}]" for i in range(len(outs))]
         if self.tree or several:
-            writer, of = self.writer, {self.writer.places.get(id(x), ("",))[0] for x in self.line.outputs}
+            writer, of = self.writer, {self.writer.places.get(x, ("",))[0] for x in self.line.outputs}
             tree = next(iter(of & self.scope.makes), "") if self.tree else ""
             root = writer.bind(tree, self.scope) if tree else new_key()
             if writer.names.wish(root) is None:
                 writer.names.wishes[root] = "grads" if self.tree else base
             for i, (x, out) in enumerate(zip(self.given, outs, strict=True)):
-                path = writer.places[id(x)][len(self.tree) :] if self.tree else (i,)
+                path = writer.places[x][len(self.tree) :] if self.tree else (i,)
                 if out is not None:
                     writer.names.meanings[out] = item(root, path)
             outs = [root]

@@ -26,8 +26,9 @@ from ...tape.recording import Recording
 from ...tf.values.errors import extra_missing
 from ...tf.values.shown import DARK, number_text
 from ...tf.values.types import Array
+from ..writing.graph import Graph, ValueMap, ValueSet
 from .graph_evidence import given_at
-from .listing import Loop, Names, ancestors, folded, name_of, options, shortened
+from .listing import Loop, Names, folded, name_of, options, shortened
 from .tables import cut
 
 # More operations than this are folded into groups.
@@ -216,62 +217,56 @@ def graph(names: Names, query: Query) -> list[Node]:
     recording, targets, sources = query.recording, query.targets, query.arrays
     entries = recording.entries
     assigned = _assigned(recording)
-    shown = ancestors(entries, targets, assigned)[0] if targets else list(range(len(entries)))
+    shown = Graph(entries, assigned).before(targets) if targets else list(range(len(entries)))
     if len(shown) > OPERATIONS:  # groups take the order out of reads and assignments
-        assigned = {}
-        shown = ancestors(entries, targets, assigned)[0] if targets else shown
+        assigned = ValueMap()
+        shown = names.graph.before(targets) if targets else shown
     # the entries that gradient passes, and the inputs by which it does
     passing: Iterable[Any] = query.relevant()[0] if targets else query.active()
     active = {link.position: link.active_ins for link in passing}
-    source_ids, target_ids = {id(x) for x in sources}, {id(x) for x in targets}
-    passed = {id(entries[position].inputs[i]) for position, active_ins in active.items() for i in active_ins}
+    starts, ends = ValueSet(sources), ValueSet(targets)
+    passed = ValueSet(entries[position].inputs[i] for position, active_ins in active.items() for i in active_ins)
     nodes: list[Node] = []
-    maker: dict[int, Node] = {}
+    maker = ValueMap[Node]()
 
     def maker_of(x: Array) -> Node:
-        if id(x) not in maker:  # it came from outside
-            source, label = id(x) in source_ids, shortened(names.of(x), 26)
+        if x not in maker:  # it came from outside
+            source, target, label = x in starts, x in ends, shortened(names.of(x), 26)
             kind = "source" if source else "constant"
-            target = id(x) in target_ids
-            node = Node(label, kind=kind, carries=source and (target or id(x) in passed), target=target, arrays=[x])
-            maker[id(x)] = node
-            for origin in assigned.get(id(x), ()):
-                if (tail := maker.get(id(origin))) is not None:
+            node = Node(label, kind=kind, carries=source and (target or x in passed), target=target, arrays=[x])
+            maker[x] = node
+            for origin in assigned.get(x, ()):
+                if (tail := maker.get(origin)) is not None:
                     node.note = "after assign"  # another node may have the variable's name: what it held before
                     Edge(tail, node, "assign", "cut")
             nodes.append(node)
-        return maker[id(x)]
+        return maker[x]
 
     for x in itertools.chain.from_iterable(assigned.values()):
-        if id(x) in source_ids - assigned.keys() and not names.is_result(x):  # the assignment may be its first use
+        if x in starts and x not in assigned and not names.is_result(x):  # the assignment may be its first use
             maker_of(x)
     for group in _groups(recording, shown):
         node = _operation(recording, names, group, any(i in active for i in group))
         node.positions, node.arrays = group, [x for position in group for x in entries[position].outputs]
-        joined = {id(x) for x in node.arrays}  # what needs no edge, or no other one
+        joined = ValueSet(node.arrays)  # what needs no edge, or no other one
         for position in group:
             for i, x in enumerate(entries[position].inputs):
-                if not isinstance(x, jax.Array) or id(x) in joined or is_number(x, names):
+                if not isinstance(x, jax.Array) or x in joined or is_number(x, names):
                     continue
-                joined.add(id(x))
+                joined.add(x)
                 Edge(maker_of(x), node, shape_text(x), "carries" if i in active.get(position, ()) else "plain")
-        for x in node.arrays:
-            maker[id(x)] = node
-            node.target = node.target or id(x) in target_ids
-            node.source = node.source or id(x) in source_ids
+        maker.update((x, node) for x in node.arrays)
+        node.target, node.source = (not ValueSet(node.arrays).isdisjoint(side) for side in (ends, starts))
         nodes.append(node)
     for x in (*sources, *targets):  # also those that nothing leads from or to
         maker_of(x)
     return nodes
 
 
-def _assigned(recording: Recording) -> dict[int, list[Array]]:
-    """The values that assignments computed new contents of variables from, by the id of the array that these are."""
-    origins = {}
-    for into, *values in (given_at(mark) for mark in recording.marks if mark.kind == "state"):
-        if into is not None:
-            origins[id(into)] = [x for x in values if x is not None]
-    return origins
+def _assigned(recording: Recording) -> ValueMap[list[Array]]:
+    """For new contents of variables the values that assignments computed them from."""
+    given = (given_at(mark) for mark in recording.marks if mark.kind == "state")
+    return ValueMap((into, [x for x in values if x is not None]) for into, *values in given if into is not None)
 
 
 def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
@@ -375,9 +370,9 @@ def _order(layers: list[list[Node]]) -> list[list[Node]]:
     for sweep in range(12):
         down = sweep % 2 == 0
         for layer in layers if down else reversed(layers):
-            place = {id(n): i for row in layers for i, n in enumerate(row)}
-            near = {id(n): [place[id(m)] for m in _neighbours(n, down)] or [place[id(n)]] for n in layer}
-            layer.sort(key=lambda n, near=near: sum(near[id(n)]) / len(near[id(n)]))  # type: ignore[misc]
+            place = {n: i for row in layers for i, n in enumerate(row)}
+            near = {n: [place[m] for m in _neighbours(n, down)] or [place[n]] for n in layer}
+            layer.sort(key=lambda n, near=near: sum(near[n]) / len(near[n]))  # type: ignore[misc]
         orders.append([list(layer) for layer in layers])
     return min(orders, key=_crossings)
 
@@ -389,8 +384,8 @@ def _neighbours(node: Node, up: bool) -> list[Node]:
 def _crossings(layers: Sequence[Sequence[Node]]) -> int:
     total = 0
     for layer, below in itertools.pairwise(layers):
-        place = {id(n): i for i, n in enumerate(below)}
-        ends = [(i, place[id(edge.head)]) for i, node in enumerate(layer) for edge in node.outs]
+        place = {n: i for i, n in enumerate(below)}
+        ends = [(i, place[edge.head]) for i, node in enumerate(layer) for edge in node.outs]
         total += sum(a < c and b > d for (a, b), (c, d) in itertools.combinations(ends, 2))
     return total
 
@@ -518,8 +513,8 @@ def _paint_edge(axes: Axes, edge: Edge, points: Sequence[tuple[float, float]], l
     arrow = FancyArrowPatch(path=Path(points, codes), arrowstyle=style, shrinkA=0, shrinkB=0)
     arrow.set(color=colour, linewidth=width, zorder=order, linestyle=":" if edge.kind == "cut" else "-")
     axes.add_patch(arrow)
-    if edge.label and (id(tail), edge.label) not in labelled:
-        labelled.add((id(tail), edge.label))
+    if edge.label and (tail, edge.label) not in labelled:
+        labelled.add((tail, edge.label))
         part = 0.42 if len(head.ins) <= 3 else 0.24  # where many edges meet, there is room further away only
         x, y = BezierSegment(points[-4:])(part)
         box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}

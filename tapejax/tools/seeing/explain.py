@@ -29,7 +29,8 @@ from ...tf.values import nest
 from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
-from .graph_evidence import Graph, given_at
+from ..writing.graph import ValueMap
+from .graph_evidence import GraphEvidence, given_at
 from .listing import Loop, Names, Variables, name_of, namespaces, shown
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, reason
@@ -211,7 +212,7 @@ class _Case:
 
     def report(self, source: Leaf, position: int) -> SourceReport:
         name = _source_name(source, position, self.names)
-        graph = Graph(self.recording, self.names, source, name)
+        graph = GraphEvidence(self.recording, self.names, source, name)
         text = TextEvidence(graph, self.values, self.texts, position)
         numbers = [("source", source)] if _is_number(source) else [("target", x) for x in self.ends if _is_number(x)]
         reasons = [text.number(role, leaf.value) for role, leaf in numbers]
@@ -273,25 +274,25 @@ class _Case:
         self, targets: Sequence[Array], arrays: Sequence[Array], relevant: Sequence[Relevant]
     ) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target, through the entries that `Query.relevant` found."""
-        # to each value the number of operations, the last of them, and what that had from the source
-        ways: dict[int, tuple[int, Entry | None, int]] = {id(x): (0, None, 0) for x in arrays}
+        # to each value the number of operations, the last of them, and the way to what that had from the source
+        ways = ValueMap[tuple[int, Any, Any]]((x, (0, None, None)) for x in arrays)
 
-        def nearest(values: Iterable[Any]) -> int:
-            return min((id(x) for x in values if id(x) in ways), key=lambda x: ways[x][0], default=0)
+        def nearest(values: Iterable[Any]) -> tuple[int, Any, Any] | None:
+            return min((ways[x] for x in values if x in ways), key=lambda way: way[0], default=None)
 
         for position, active_ins, active_outs, _ in relevant:
             entry = self.entries[position]
             if came := nearest(entry.inputs[i] for i in active_ins):
                 for j in active_outs:
-                    ways.setdefault(id(entry.outputs[j]), (ways[came][0] + 1, entry, came))
-        best, end = list[Entry](), nearest(targets)
-        while end and (last := ways[end][1]) is not None:
-            best.append(last)
-            end = ways[end][2]
+                    ways.setdefault(entry.outputs[j], (came[0] + 1, entry, came))
+        best, way = list[Entry](), nearest(targets)
+        while way is not None and way[1] is not None:
+            best.append(way[1])
+            way = way[2]
         return tuple([PathStep(name_of(e), ", ".join(map(self.names.typed, e.outputs)), e.line) for e in best[::-1]])
 
 
-def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
+def _why(target: Array, graph: GraphEvidence, text: TextEvidence) -> list[Reason]:
     reasons = [] if has_tangent(target) else [graph.integer_target(target)]
     unwatched = graph.unwatched(target)
     if unwatched is None:
@@ -306,10 +307,10 @@ def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     return reasons + _broken(target, graph, text) or [graph.unrelated(target)]
 
 
-def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
+def _broken(target: Array, graph: GraphEvidence, text: TextEvidence) -> list[Reason]:
     """Where the path breaks, were the source watched from the start: every place that has to be fixed."""
-    if id(target) in graph.dependents:
-        made = graph.made.get(id(target))
+    if target in graph.dependents:
+        made = graph.made_by(target)
         return graph.breaks([target] if made is None or has_tangent(target) else made.inputs)
     if (mark := graph.state(target)) is not None:
         into, *values = given_at(mark)
@@ -319,7 +320,7 @@ def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     reasons, followed = text.breaks(target)
     if reasons is not None:
         return reasons
-    if id(target) not in graph.made and id(target) not in graph.watched:
+    if not graph.on_tape(target):
         return [text.outside(target)]
     marked = None if followed and not graph.unexplained(target) else graph.by_marks(target)
     return [text.from_keras(target) or marked or graph.unrelated(target)]

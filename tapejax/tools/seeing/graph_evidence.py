@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -22,8 +22,9 @@ from ...tf.values import staging
 from ...tf.values.structures import is_variable
 from ...tf.values.tensor import Variable
 from ...tf.values.types import Array
+from ..writing.graph import Graph, ValueSet
 from .inside import traced
-from .listing import Names, active_positions, ancestors, dependents, name_of
+from .listing import Names, active_positions, name_of
 from .reasons import At, Reason, as_code, at, reason
 
 # Where several paths break, so many are reported.
@@ -37,17 +38,16 @@ _OF_LOGITS = {"log_sigmoid", "log_softmax", *(f"{name}_cross_entropy" for name i
 _SAME_VALUES = set("copy identity cast convert_element_type reshape squeeze expand_dims getitem".split())
 
 
-class Graph:
-    """A recording, seen from one source: `arrays` are what it held, `dependents` the ids of all that was computed from it."""
+class GraphEvidence(Graph):
+    """A recording, seen from one source: `arrays` are what it held, `dependents` all that was computed from it."""
 
     def __init__(self, recording: Recording, names: Names, source: Leaf, name: str):
+        super().__init__(recording.entries)
         self.recording, self.names, self.source, self.name = recording, names, source, name
         self.entries, self.marks, self.watched = recording.entries, recording.marks, recording.watched
-        self.made = {id(x): entry for entry in self.entries for x in entry.outputs}
-        self.positions = {id(x): position for position, entry in enumerate(self.entries) for x in entry.outputs}
         self.sought = source.source(recording)
         self.arrays = Query(recording, (), [self.sought]).arrays
-        self.dependents = dependents(self.entries, self.arrays)
+        self.dependents = self.after(self.arrays)
         variable = isinstance(source.value, Variable) and source.value.trainable and recording.watch_accessed
         self.never_read = variable and id(source.value) not in recording.variables
 
@@ -60,17 +60,16 @@ class Graph:
 
     def first_use(self, *arrays: Array) -> Entry | None:
         """The entry that first used the first of `arrays` that any used."""
-        uses = (entry for x in arrays for entry in self.entries if any(i is x for i in entry.inputs))
-        return next(uses, None)
+        return next((self.entries[position] for x in arrays for position in self.uses(x)), None)
 
-    def leaves(self, target: Array) -> Collection[tuple[Array, int]]:
-        """What the target was computed from that no entry made, each with the position of its last use."""
-        return ancestors(self.entries, [target])[1].values()
+    def on_tape(self, x: Array) -> bool:
+        """Whether `x` was computed or watched."""
+        return self.made_by(x) is not None or id(x) in self.watched
 
     def conversions(self) -> list[Mark]:
         """Where values that depend on the source were given to NumPy or Python, as far as that is on record."""
         marks = [mark for mark in self.marked("python") if mark.where and mark.about[1]]
-        return [mark for mark in marks if (x := mark.about[1]()) is not None and id(x) in self.dependents]
+        return [mark for mark in marks if (x := mark.about[1]()) is not None and x in self.dependents]
 
     # ---- the source: is it watched? ----
 
@@ -98,7 +97,7 @@ class Graph:
         outside = next((mark for mark in self.marked("watch outside") if mark.about is array), None)
         if outside is not None:
             return reason("never watched: outside the block", At("watch", line_of(outside.where)), name=self.name)
-        if (made := self.made.get(id(array))) is not None:
+        if (made := self.made_by(array)) is not None:
             return reason("never watched: computed", at(made), name=self.name)
         used = at(self.first_use(array))
         after = "" if used.operation is None else f"; {used.operation} used it as a constant"
@@ -106,16 +105,16 @@ class Graph:
 
     def watched_late(self, targets: Sequence[Array], connected: bool = False) -> list[Reason]:
         """The first use on the way to a target from before the watch began."""
-        ids = {id(x) for x in self.arrays}
-        begin = min((self.watched[x][1] for x in ids if x in self.watched), default=0)
-        early = {i for i, entry in enumerate(self.entries[:begin]) if any(id(x) in ids for x in entry.inputs)}
+        held = ValueSet(self.arrays)
+        begin = min((self.watched[id(x)][1] for x in held if id(x) in self.watched), default=0)
+        early = {position for x in held for position in self.uses(x) if position < begin}
         if not early:
             return []
         # what the tape kept for another input, which was watched by then, counts
         links = Query(self.recording, [], [self.sought]).active()
-        early -= {p for p, ins, *_ in links if any(id(self.entries[p].inputs[i]) in ids for i in ins)}
-        late = [self.entries[position] for position in ancestors(self.entries, targets)[0] if position in early]
-        watch = next((mark for mark in self.marked("watch") if id(mark.about) in ids), None)
+        early -= {p for p, ins, *_ in links if any(self.entries[p].inputs[i] in held for i in ins)}
+        late = [self.entries[position] for position in self.before(targets) if position in early]
+        watch = next((mark for mark in self.marked("watch") if mark.about in held), None)
         where = f" at {line_of(watch.where)}" if watch is not None and watch.where else ""
         uncounted = "this use is not counted: " if connected else ""
         return [reason("watched late", at(e), name=self.name, where=where, uncounted=uncounted) for e in late[:1]]
@@ -124,20 +123,20 @@ class Graph:
         """Whether it is the source that was computed from the targets."""
         ends = [(leaf, leaf.source(self.recording)._replace(watched=True)) for leaf in targets]
         came = [leaf for leaf, end in ends if Query(self.recording, [self.source.array], [end]).relevant()[0]]
-        if not came or not self.dependents.isdisjoint(id(leaf.array) for leaf in targets):
+        if not came or not self.dependents.isdisjoint(leaf.array for leaf in targets):
             return []
         called = [self.names.of(leaf.array) for leaf in came]
         target = called[0] if len(called) == 1 else f"[{', '.join(called)}]"
-        return [reason("swapped", at(self.made.get(id(self.source.array))), name=self.name, target=target)]
+        return [reason("swapped", at(self.made_by(self.source.array)), name=self.name, target=target)]
 
     def squashed(self, relevant: Sequence[Relevant]) -> list[Reason]:
         """A loss of logits on the way, among `relevant`, that is given probabilities."""
         for position, active_ins, *_ in relevant:
             entry = self.entries[position]
             for i in active_ins if name_of(entry) in _OF_LOGITS else ():
-                x, made = entry.inputs[i], self.made.get(id(entry.inputs[i]))
+                x, made = entry.inputs[i], self.made_by(entry.inputs[i])
                 while made is not None and name_of(made) in _SAME_VALUES:
-                    made = self.made.get(id(made.inputs[0]))
+                    made = self.made_by(made.inputs[0])
                 if first := self._squashes(made):
                     return [reason("squashed twice", at(entry), value=self.called(x), first=first)]
         return []
@@ -146,7 +145,7 @@ class Graph:
         """The function that makes probabilities of logits, if an entry ends one: JAX's softmax is a quotient to the tape."""
         if entry is None or name_of(entry) in ("sigmoid", "logistic", "softmax"):
             return name_of(entry) if entry else ""
-        made = [self.made.get(id(x)) for x in entry.inputs]
+        made = [self.made_by(x) for x in entry.inputs]
         names = [each and name_of(each) for each in made]
         ends = name_of(entry) in ("true_divide", "div") and names == ["exp", "reduce_sum"]
         return "softmax" if ends and made[1] and made[1].inputs[0] is entry.inputs[0] else ""
@@ -154,7 +153,7 @@ class Graph:
     # ---- operations: where does the path break? ----
 
     def integer_target(self, target: Array) -> Reason:
-        entry = self.made.get(id(target))
+        entry = self.made_by(target)
         made_by = "" if entry is None else f", as {name_of(entry)} made it"
         called = self.names.of(target)
         return reason("integer: target", at(entry), target=called, type=type_of(target), made_by=made_by)
@@ -163,20 +162,20 @@ class Graph:
         """The operations that let no gradient through on the way from the source, or from `arrays`, to `values`, as far as these
         depend on it; none if one of them has a gradient."""
         starts = self._starts(self.arrays if arrays is None else arrays)
-        ends = [x for x in values if x is not None and (arrays is not None or id(x) in self.dependents)]
+        ends = [x for x in values if x is not None and (arrays is not None or x in self.dependents)]
         query = Query(self.recording, ends, [Source(x, watched=True) for x in starts])
-        active = {id(x) for x in starts}
+        active = ValueSet(starts)
         for link in query.active():
-            active.update(id(self.entries[link.position].outputs[j]) for j in link.linked)
-        if any(id(x) in active for x in ends):
+            active.update(self.entries[link.position].outputs[j] for j in link.linked)
+        if not active.isdisjoint(ends):
             return []
         reasons: list[Reason] = []
-        for position in ancestors(self.entries, ends)[0]:
+        for position in self.before(ends):
             entry = self.entries[position]
-            ended = [x for x in entry.outputs if id(x) not in active]
+            ended = [x for x in entry.outputs if x not in active]
             # an integer ends the path behind another break, too
             known = active if all(map(has_tangent, ended)) else self.dependents
-            reached = [x for x in entry.inputs if id(x) in known and has_tangent(x)]
+            reached = [x for x in entry.inputs if x in known and has_tangent(x)]
             if reached and ended and len(reasons) < BREAKS:
                 reasons.append(self._break(entry, reached[0], ended[0]))
         return [r for r in reasons if r.kind != "shape"] or reasons
@@ -188,11 +187,11 @@ class Graph:
 
     def _starts(self, arrays: Sequence[Array]) -> list[Value]:
         """What could carry gradient: `arrays`, of integers the first floating-point values computed from them."""
-        integers, starts = {id(x) for x in arrays if not has_tangent(x)}, list[Value](filter(has_tangent, arrays))
+        integers, starts = ValueSet(x for x in arrays if not has_tangent(x)), list[Value](filter(has_tangent, arrays))
         for entry in self.entries:
-            if any(id(x) in integers for x in entry.inputs):
+            if not integers.isdisjoint(entry.inputs):
                 starts += filter(has_tangent, entry.outputs)
-                integers.update(id(x) for x in entry.outputs if not has_tangent(x))
+                integers.update(x for x in entry.outputs if not has_tangent(x))
         return starts
 
     def _break(self, entry: Entry, came: Value, made: Value) -> Reason:
@@ -225,10 +224,10 @@ class Graph:
 
     def state(self, target: Array) -> Mark | None:
         """Where a variable was assigned something computed from the source that was read again on the way to the target."""
-        wanted = {id(x) for x, _ in self.leaves(target)}
+        wanted = ValueSet(x for x, _ in self.leaves([target]))
         for mark in self.marked("state"):
             into, *values = given_at(mark)
-            if into is not None and id(into) in wanted and not self.dependents.isdisjoint(map(id, values)):
+            if into is not None and into in wanted and not self.dependents.isdisjoint(values):
                 return mark
         return None
 
@@ -244,7 +243,7 @@ class Graph:
     def before_reset(self, target: Array) -> list[Reason]:
         if self._forgotten(target):
             return [reason("reset: target", At("reset", self.last_line("reset")), target=self.names.of(target))]
-        parts = [(x, self.entries[position]) for x, position in self.leaves(target) if self._forgotten(x)]
+        parts = [(x, self.entries[position]) for x, position in self.leaves([target]) if self._forgotten(x)]
         return [reason("reset: part", at(entry), part=self.names.of(x)) for x, entry in parts[:1]]
 
     def _forgotten(self, x: Array) -> bool:
@@ -254,13 +253,13 @@ class Graph:
     def is_new(self) -> bool:
         """Whether the source is a value that the tape has not seen."""
         x = self.source.array
-        return id(x) not in self.made and self.first_use(x) is None and not self.conversions()
+        return self.made_by(x) is None and self.first_use(x) is None and not self.conversions()
 
     def by_marks(self, target: Array) -> Reason | None:
         """Without the text: what happened between the last of the source's values and the target's first constant."""
         for mark in self.conversions():
             return reason("python", At(None, line_of(mark.where)), binds="a value computed from " + self.name)
-        constants = [position for x, position in self.leaves(target) if id(x) not in self.watched]
+        constants = [position for x, position in self.leaves([target]) if id(x) not in self.watched]
         stops = self.marked("stop")
         if stops and any(position >= stops[0].position for position in constants):
             stopped_at = At(None, line_of(stops[0].where))
@@ -269,16 +268,16 @@ class Graph:
 
     def unexplained(self, target: Array) -> bool:
         """Whether the target was computed from a constant of unknown origin: no operation made it, nothing refers to it."""
-        leaves = [x for x, _ in self.leaves(target) if isinstance(x, jax.Array) and has_tangent(x)]
+        leaves = [x for x, _ in self.leaves([target]) if isinstance(x, jax.Array) and has_tangent(x)]
         return any(id(x) not in self.watched and self.names.name(x) is None for x in leaves)
 
     def unrelated(self, target: Array) -> Reason:
-        made, called = at(self.made.get(id(target))), self.names.of(target)
+        made, called = at(self.made_by(target)), self.names.of(target)
         if isinstance(self.source.value, Variable) and id(self.source.value) not in self.recording.variables:
             return reason("unrelated: not read", made, name=self.name, target=called)
         if (changed := self._changed_in_library(target)) is not None:
             return changed
-        ends = ", ".join([self.names.of(x) for x, _ in self.leaves(target)][:6])
+        ends = ", ".join([self.names.of(x) for x, _ in self.leaves([target])][:6])
         ends = f"; it was computed from {ends}" if ends else ""
         if self.unexplained(target):
             of = "constants that no operation on the tape made: from NumPy, Python or elsewhere"
@@ -290,7 +289,7 @@ class Graph:
         source = self.source
         if not is_variable(source.value) or id(source.value) in self.recording.variables:
             return None
-        for x, position in self.leaves(target):
+        for x, position in self.leaves([target]):
             same = x.shape == source.array.shape and x.dtype == source.array.dtype and self.names.name(x) is None
             if same and id(x) not in self.watched and position < len(self.entries):
                 values = {"name": self.name, "code": as_code(self.name), "seen": self.names.of(x)}

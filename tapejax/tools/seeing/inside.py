@@ -17,8 +17,9 @@ from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
 from ...tape.recording import Entry, Recording
+from ..writing.graph import ValueMap
 
-Rounds: TypeAlias = dict[int, tuple[int, int]]  # of what a loop computes, by its id: in which round, of how many
+Rounds: TypeAlias = ValueMap[tuple[int, int]]  # of what a loop computes: in which round, of how many
 
 # More operations than this are not run again.
 OPERATIONS = 400
@@ -37,13 +38,15 @@ def opened(entry: Entry, recording: Recording) -> tuple[GradientTape, list[Any],
     program = program_of(entry, recording)
     if program is None or not 1 < _size(program) <= OPERATIONS:
         return None
-    rounds: Rounds = {}
+    rounds = Rounds()
     return *_taped(entry.inputs, lambda recording: _run(program, entry.inputs, recording, rounds)), rounds
 
 
 def recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[Any]]:
     """A tape of the operations of a program, none of them opened, its inputs watched; and its outputs."""
-    return _taped(inputs, lambda recording: evaluate(program, inputs, lambda eqn, xs: _bind(eqn, xs, recording, {})))
+    return _taped(
+        inputs, lambda recording: evaluate(program, inputs, lambda eqn, xs: _bind(eqn, xs, recording, Rounds()))
+    )
 
 
 def program_of(entry: Entry, recording: Recording) -> JaxProgram | None:
@@ -125,9 +128,9 @@ def _scan(eqn: Equation, inputs: Values, recording: Recording, rounds: Rounds) -
     for number, i in enumerate(reversed(order) if params["reverse"] else order, 1):
         before = len(recording.entries)
         row = [_noted(eqn, recording, jax.lax.index_in_dim, x, i, keepdims=False) for x in rows]
-        outs = _run(params["jaxpr"], [*consts, *carry, *row], recording, {})
+        outs = _run(params["jaxpr"], [*consts, *carry, *row], recording, Rounds())
         carry = outs[:carried]
-        rounds.update({id(x): (number, len(order)) for entry in recording.entries[before:] for x in entry.outputs})
+        rounds.update((x, (number, len(order))) for entry in recording.entries[before:] for x in entry.outputs)
         results.append(outs[carried:])
     if params["reverse"]:
         results.reverse()

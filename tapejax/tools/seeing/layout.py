@@ -50,6 +50,10 @@ class _Renaming(ast.NodeTransformer):
                 ast.unparse(x)
             ):
                 return ast.Call(dtype, [x], [])
+            case ast.Call(func=ast.Attribute(attr="concatenate"), args=[ast.List(elts=parts), ast.Constant(value=0)]):
+                rows = [row for part in parts if (row := _row(part)) is not None]
+                if len(rows) == len(parts):  # as `jnp.array` joins what it is given in a list
+                    return ast.Call(parsed("jnp.stack"), [ast.List(rows, ast.Load())], [])
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
@@ -58,6 +62,19 @@ class _Renaming(ast.NodeTransformer):
             other = self.expressions.get(arg.arg)
             args.append(ast.arg(other.id if isinstance(other, ast.Name) else arg.arg))
         return ast.Lambda(arguments(args), self.visit(node.body))
+
+
+def _row(node: ast.expr) -> ast.expr | None:
+    """The `x` in ``x[None]``, or the number in an array of one; None for anything else."""
+    match node:
+        case ast.Subscript(value=x, slice=ast.Constant(value=None)):
+            return x
+        case ast.Call(
+            func=ast.Attribute(attr="zeros" | "ones" | "full" as name),
+            args=[ast.Tuple(elts=[ast.Constant(value=1)]), *numbers, dtype],
+        ) if len(numbers) == (name == "full"):
+            return ast.Call(dtype, numbers or [ast.Constant(int(name == "ones"))], [])
+    return None
 
 
 class Field(str):

@@ -15,8 +15,8 @@ import linecache
 import re
 import sys
 import traceback
-from collections import Counter
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections import ChainMap, Counter
+from collections.abc import Container, Hashable, Iterator, Sequence, Set
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -37,6 +37,7 @@ from ...tf.values.shown import ORANGE, bold, faint, number_text, page, table_htm
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.tensor import Tensor, Variable
 from ...tf.values.types import Array, VariableLike
+from ..writing.graph import Graph, ValueMap
 from .tables import cut, in_columns
 
 # Tables longer than this show their beginning and their end.
@@ -95,13 +96,12 @@ class Names:
 
     def __init__(self, recording: Recording, spaces: Sequence[Variables] | None = None):
         spaces = namespaces() if spaces is None else spaces
-        self._names: dict[int, str] = {}
-        self._kept: list[Array] = []  # a name is bound to an id: its owner must not die
+        self._names = ValueMap[str]()
         self.variables: list[VariableLike] = []  # of other libraries, found on the way
         self._seen: set[int] = set()
-        self._given: dict[int, str] = {}
-        self._watches: dict[int, str] = {}
-        self._own: dict[int, str] = {}  # of variables
+        self._given = ValueMap[str]()
+        self._watches = ValueMap[str]()
+        self._own = ValueMap[str]()  # of variables that are parts of containers
         self._watched = recording.watched.keys()
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
@@ -119,22 +119,23 @@ class Names:
             for variable, read in recording.variables.values():
                 leaf, own = leaf_of_quietly(variable), _own_name(variable)
                 held = [*read.values(), *([] if leaf is None else [leaf.array])]
-                self._own |= {id(array): own for array in held if own}
                 if called := (leaf and self.name(leaf.array)) or own:
                     for array in held:
-                        self._names.setdefault(id(array), called)
+                        if "[" in self._names.setdefault(array, called) and own:
+                            self._own[array] = own
         self._numbers = itertools.count()  # of those without a name
-        self._results: dict[int, str | None] = {}  # what entries made, and the name under which it was stored
-        stored = _stored(recording.entries)
+        self.graph = Graph(recording.entries)
+        stored = _stored(self.graph)
+        # the names under which results of entries were stored
+        self._stored = ValueMap((x, own) for i, own in stored.items() for x in recording.entries[i].outputs)
         often = Counter([*stored.values(), *self._names.values()])
         for position, entry in enumerate(recording.entries):
             own = stored.get(position)
             for j, x in enumerate(entry.outputs):
-                self._results[id(x)] = own
                 name = f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}"
                 if own is not None:
                     name = own if often[own] == 1 else f"{own}_{position}"
-                self._given.setdefault(id(x), name)
+                self._given.setdefault(x, name)
         self._name_watched(recording)
         for entry in recording.entries:
             for x in entry.inputs:
@@ -143,13 +144,13 @@ class Names:
 
     def _name_watched(self, recording: Recording) -> None:
         """A value without other references is named as in ``tape.watch(x)``."""
-        taken = {*self._names.values(), *filter(None, self._results.values())}
+        taken = {*self._names.values(), *self._stored.values()}
         for mark in recording.marks:
-            if mark.kind != "watch" or id(mark.about) in self._names or id(mark.about) in self._given:
+            if mark.kind != "watch" or mark.about in self._names or mark.about in self._given:
                 continue
             if (name := watched_as(mark)) is not None:
                 free = unused(f"{name}_watched", taken) if name in taken else name
-                self._given[id(mark.about)] = self._watches[id(mark.about)] = free
+                self._given[mark.about] = self._watches[mark.about] = free
                 taken.add(free)
 
     def _add(self, name: str, value: object, depth: int) -> None:
@@ -158,8 +159,7 @@ class Names:
         leaf = leaf_of_quietly(value)
         if leaf is not None:
             if isinstance(leaf.array, jax.Array):
-                self._names.setdefault(id(leaf.array), name)
-                self._kept.append(leaf.array)
+                self._names.setdefault(leaf.array, name)
             if is_variable(value) and not isinstance(value, Variable):
                 self.variables.append(value)
             return
@@ -169,44 +169,42 @@ class Names:
         for part, inner in parts_of(value):
             self._add(part[1:] if part[0] == "=" else name + part, inner, depth + 1)
 
-    def only(self, values: Sequence[Value]) -> dict[int, str]:
-        """What the user's code calls these values, by id."""
-        own = {key: name for key, name in self._own.items() if "[" in self._names.get(key, "[")}
-        names = {**self._results, **self._watches, **self._names, **own}
-        return {id(x): name for x in values if (name := names.get(id(x)))}
+    def only(self, values: Sequence[Value]) -> ValueMap[str]:
+        """What the user's code calls these values."""
+        names = ChainMap(self._own, self._names, self._watches, self._stored)
+        return ValueMap((x, names[x]) for x in values if x in names)
 
-    def unnamed(self, values: Sequence[Value]) -> dict[int, str]:
-        """What the tape calls those of these values that it did not compute, by id."""
-        return {id(x): self._given[id(x)] for x in values if id(x) in self._given and id(x) not in self._results}
+    def unnamed(self, values: Sequence[Value]) -> ValueMap[str]:
+        """What the tape calls those of these values that it did not compute."""
+        return ValueMap((x, self._given[x]) for x in values if x in self._given and not self.is_result(x))
 
     def is_result(self, x: Value) -> bool:
         """Whether an entry made `x`."""
-        return id(x) in self._results
+        return self.graph.position(x) is not None
 
     def name(self, x: Value) -> str | None:
         """What the user calls `x`, or None."""
-        return self._names.get(id(x))
+        return self._names.get(x)
 
     def stored(self, x: Value) -> str | None:
         """The name under which the user's code stored `x` when it was computed."""
-        return self._results.get(id(x))
+        return self._stored.get(x)
 
     def of(self, x: Value) -> str:
         """What `x` is called in the table; a number is called by its value."""
-        key = id(x)
         if not isinstance(x, jax.Array):
             return number_text(x)
-        name = self._names.get(key) or self._given.get(key)
+        name = self._names.get(x) or self._given.get(x)
         if name is None:
-            if _is_scalar(x) and key not in self._watched:
+            if _is_scalar(x) and id(x) not in self._watched:
                 return number_text(x if is_deleted(x) else np.asarray(x)[()])
-            name = self._given[key] = f"c{next(self._numbers)}"
+            name = self._given[x] = f"c{next(self._numbers)}"
         return name
 
     def typed(self, x: Value) -> str:
         """Its name with its dtype and shape: ``w: float32[3,4]``."""
         name = shortened(self.of(x))  # a number is written as it is
-        return f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
+        return f"{name}: {type_of(x)}" if x in self._names or x in self._given else name
 
 
 def identifier(wish: str) -> str:
@@ -232,7 +230,7 @@ def watched_as(mark: Mark) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _stored(entries: Sequence[Entry]) -> dict[int, str]:
+def _stored(graph: Graph) -> dict[int, str]:
     """The name under which the user's code stored the result of an entry, by position, where that is sure.
 
     The instruction behind the one that ran an entry says which. One instruction may run several operations: what it gave
@@ -241,7 +239,7 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
     # by instruction where its entries begin and end, with those of functions that it called
     runs: list[tuple[Place, list[int]]] = []
     running: dict[int, tuple[int, list[int]]] = {}  # by code object: its last instruction, and the run
-    for position, entry in enumerate(entries):
+    for position, entry in enumerate(graph.operations):
         if entry.where is not None:
             code, instruction = entry.where
             before, run = running.get(id(code), (None, []))
@@ -250,13 +248,14 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
             else:
                 runs.append((entry.where, [position, position + 1]))
                 running[id(code)] = instruction, runs[-1][1]
-    last_use = {id(x): position for position, entry in enumerate(entries) for x in entry.inputs}
     names = {}
     for (code, instruction), (start, stop) in runs:
         name = bytecode(code).stores.get(instruction)
-        if name is None or len(entries[stop - 1].outputs) != 1:
+        if name is None or len(graph.operations[stop - 1].outputs) != 1:
             continue
-        used = {i for i in range(start, stop) for x in entries[i].outputs if last_use.get(id(x), -1) >= stop}
+        used = {
+            i for i in range(start, stop) for x in graph.operations[i].outputs if max(graph.uses(x), default=-1) >= stop
+        }
         if used <= {stop - 1}:
             names[stop - 1] = name
     return names
@@ -311,18 +310,20 @@ _STORES = tuple(f"STORE_{of}" for of in ("FAST", "NAME", "GLOBAL", "DEREF"))
 
 
 def expression_at(code: CodeType, instruction: int) -> ast.expr | None:
-    """What an instruction computes, as the source has it."""
+    """What an instruction computes, as the source has it, and where."""
     line, last, start, stop = bytecode(code).positions[instruction // 2]
     try:
         lines = [text.encode() for text in linecache.getlines(code.co_filename)[line - 1 : last]]  # type: ignore[operator]
         text = b"".join([*lines[:-1], lines[-1][:stop]])[start:].decode()
-        return ast.parse(f"({text})", mode="eval").body
+        tree: Any = ast.parse(f"(\n{' ' * start}{text}\n)", mode="eval")  # type: ignore[operator]
+        return ast.increment_lineno(tree, line - 2).body  # type: ignore[operator]
     except (TypeError, IndexError, SyntaxError):  # no source, or no expression
         return None
 
 
-def operands(code: CodeType, instruction: int) -> tuple[str | None, ...]:
-    """The names of what a call or an operator takes, in their order, None where that is no name; () where none is."""
+def operands(code: CodeType, instruction: int, items: bool = False) -> tuple[str | None, ...]:
+    """The names of what a call or an operator takes, in their order, None where that is no name; () where none is. `items`: of
+    ``p["w"]``, too, ``p_w``."""
     parts: Sequence[ast.expr] = ()
     match expression_at(code, instruction) if instruction >= 0 else None:
         case ast.Call(args=args) if not any(isinstance(arg, ast.Starred) for arg in args):
@@ -330,8 +331,26 @@ def operands(code: CodeType, instruction: int) -> tuple[str | None, ...]:
         case ast.BinOp(left=left, right=right):
             parts = [left, right]
     same = bytecode(code).same if serves(code.co_filename) else {}
-    names = tuple([same.get(name, name) for name in (getattr(part, "id", None) for part in parts)])
+    names = tuple([same.get(name, name) for name in (_called(part, items) for part in parts)])
     return names if any(names) else ()
+
+
+def _called(operand: ast.expr, items: bool) -> str | None:
+    match operand:
+        case ast.Name(id=name):
+            return name
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key))) if items:
+            return f"{name}_{key}"
+    return None
+
+
+def arguments_at(code: CodeType, instruction: int, parameters: Sequence[str]) -> dict[Hashable, str]:
+    """By where in the source the arguments of a call are, as in `Bytecode.positions`, the parameters that they are for."""
+    match expression_at(code, instruction) if instruction >= 0 else None:
+        case ast.Call(args=args, keywords=keywords) if not any(isinstance(arg, ast.Starred) for arg in args):
+            given = [*zip(parameters, args, strict=False), *((each.arg or "", each.value) for each in keywords)]
+            return {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): name for name, x in given}
+    return {}
 
 
 def parameters_of(code: CodeType) -> list[str]:
@@ -342,7 +361,7 @@ def parameters_of(code: CodeType) -> list[str]:
 def handed_on(places: Sequence[Place]) -> tuple[str | None, ...]:
     """`operands` of the innermost of functions that call each other; what is handed on has the name that the outermost has."""
     (code, instruction), *outer = reversed(places)
-    names = operands(code, instruction)
+    names = operands(code, instruction, items=True)
     for place in outer:
         own = parameters_of(code)
         handed = dict(zip(own, operands(*place), strict=False))
@@ -418,46 +437,6 @@ def _option(key: str, value: object) -> str:
     text = repr(value) if isinstance(value, str) else str(value).replace(" ", "")
     plain = {"y": "", "exponent": "", "equation": "", "axes": "axis=", "dimension": "axis=", "permutation": "perm="}
     return plain.get(key, f"{key}=") + text
-
-
-def ancestors(
-    entries: Sequence[Entry], arrays: Sequence[Value], assigned: Mapping[int, Sequence[Array]] | None = None
-) -> tuple[list[int], dict[int, tuple[Value, int]]]:
-    """What `arrays` were computed from, gradient or not: the positions of the entries, in order, and the arrays that no
-    entry made, by id, each with the position of the last entry that uses it. `assigned` are, by the id of a variable's
-    content, the values that it came of: what these were computed from counts, too."""
-    wanted: set[int] = set()
-    used: dict[int, tuple[Value, int]] = {}
-    positions = []
-
-    def want(x: Value, position: int) -> None:
-        used[id(x)] = (x, position)
-        if id(x) not in wanted:
-            wanted.add(id(x))
-            for given in (assigned or {}).get(id(x), ()):
-                want(given, position)
-
-    for x in arrays:
-        want(x, len(entries))
-    for position in reversed(range(len(entries))):
-        entry = entries[position]
-        if any(id(x) in wanted for x in entry.outputs):
-            positions.append(position)
-            for x in entry.outputs:
-                used.pop(id(x), None)
-            for x in entry.inputs:
-                if isinstance(x, jax.Array):
-                    want(x, position)
-    return positions[::-1], used
-
-
-def dependents(entries: Sequence[Entry], arrays: Iterable[Value], without: Container[int] = ()) -> set[int]:
-    """The ids of `arrays` and of all that was computed from them, gradient or not, but for those `without`."""
-    ids = {id(x) for x in arrays}
-    for entry in entries:
-        if not ids.isdisjoint(map(id, entry.inputs)):
-            ids.update(id(x) for x in entry.outputs if id(x) not in without)
-    return ids
 
 
 # ---- the table ------------------------------------------------------------------------------------------------------
@@ -550,9 +529,8 @@ def watching(recording: Recording, names: Names) -> list[Source]:
     accessed: list[Array] = []
     if recording.watch_accessed:
         trainable = [v for v in names.variables if getattr(v, "trainable", True)]
-        used = {id(x) for entry in recording.entries for x in entry.inputs} if trainable else set()
         arrays = [leaf.array for leaf in map(leaf_of_quietly, trainable) if leaf is not None]
-        accessed = [x for x in arrays if id(x) in used]
+        accessed = [x for x in arrays if names.graph.uses(x)]
     return [*(Source(x) for x, _ in recording.watched.values()), *(Source(x, watched=True) for x in accessed)]
 
 

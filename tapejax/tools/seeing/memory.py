@@ -21,6 +21,7 @@ from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
 from ...tf.values.shown import bold, faint, page, table_html
 from ...tf.values.tensor import Tensor
+from ..writing.graph import Graph
 from .calls import calls_of
 from .tables import Rows, bar_html, bar_text, cut, in_columns
 
@@ -98,18 +99,14 @@ def memory(recording: Recording, targets: Sequence[Value], sources: Sequence[Sou
     program, values = Query(recording, targets, sources).program()
     read = {id(values[slot]) for step in program.steps for slot in step.ins if slot < len(values)}
     read |= {id(x) for entry in recording.entries if entry.kept for x in entry.kept.arrays}
-    calls = _calls(recording.entries)
-    used_in: dict[int, set[object]] = {}
-    for entry, call in zip(recording.entries, calls, strict=True):
-        for x in entry.inputs:
-            used_in.setdefault(id(x), set()).add(call)
+    calls, graph = _calls(recording.entries), Graph(recording.entries)
     by_line: dict[object, tuple[Line | None, list[int]]] = {}
     for entry, call in zip(recording.entries, calls, strict=True):
         line, numbers = by_line.setdefault(entry.line and entry.line[:2], (entry.line, [0, 0, 0, 0]))
         for x in {id(x): x for x in _made_by(entry)}.values():
             if id(x) not in kept:
                 continue
-            inside = call is not None and used_in.get(id(x), {call}) == {call}
+            inside = call is not None and all(calls[position] == call for position in graph.uses(x))
             for i, amount in enumerate((1, x.nbytes, x.nbytes * (id(x) in read), x.nbytes * inside)):
                 numbers[i] += amount
     return Memory([MemoryRow(line, *numbers) for line, numbers in by_line.values() if numbers[0]])

@@ -15,7 +15,7 @@ from ...tape.recording import Entry, is_deleted
 from ...tape.slicing import Relevant
 from ...tape.structures import Leaf
 from ...tf.values.shown import number_text, unreadable, value_text
-from .graph_evidence import BREAKS, Graph
+from .graph_evidence import BREAKS, GraphEvidence
 from .listing import Names, name_of
 from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason
 from .steps import Backward, first_not_finite, is_nonzero, wide
@@ -50,7 +50,7 @@ class GradientNumbers:
             if left and not any(map(is_deleted, walk.values)):
                 self._failed = left[-1], error
 
-    def refused(self, i: int, graph: Graph, relevant: Sequence[Relevant]) -> list[Reason]:
+    def refused(self, i: int, graph: GraphEvidence, relevant: Sequence[Relevant]) -> list[Reason]:
         """The operations, of those that are `relevant` to a source, that raise an error or whose function returns None."""
         positions = [position for position, *_ in relevant]
         if self._failed is not None and self._failed[0] in positions:
@@ -65,7 +65,7 @@ class GradientNumbers:
     def _zeros(self) -> dict[int, tuple[bool, set[int]]]:
         return {number: (silent, zero) for number, silent, zero in self._walk.zeros()}
 
-    def zero(self, position: int, graph: Graph, relevant: Sequence[Relevant], of: str) -> list[Reason]:
+    def zero(self, position: int, graph: GraphEvidence, relevant: Sequence[Relevant], of: str) -> list[Reason]:
         """If the gradient with respect to a source is zero: the operations on the way, among `relevant`, that make it so."""
         gradient = self.gradients[position]
         if gradient is None or not gradient.size or is_nonzero(gradient):

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from ...jaxprs import canonical, contents
+from ...jaxprs.custom_rules import left_out
 from ...jaxprs.dependence import is_key, type_has_tangent
 from ...jaxprs.derivatives import restricted
 from ...jaxprs.evaluate import needed
@@ -27,6 +28,7 @@ from ...jaxprs.types import Atom, Equation, JaxProgram, Value
 from ...places import is_jaxs
 from ...tape.operation import Op
 from ...tf.values.types import Array
+from ..writing.graph import ValueMap
 from . import layout, scopes
 from .listing import identifier, unused
 from .spelling import (
@@ -95,10 +97,10 @@ class Code:
         self.constants: list[str] = []
         self.large: dict[str, Array] = {}
         self._helper_of: dict[Hashable, str] = {}
-        self._rules_around = 0
+        self._rules_around: dict[Hashable, str] = {}  # those whose rules are being written
         # a loop that was unrolled does the same again and again
         self._operations: dict[Hashable, tuple[JaxProgram, str | None]] = {}
-        self.known: dict[int, tuple[Array, str]] = {}
+        self.known = ValueMap[str]()
         self._prelude: set[str] = set()
 
     # -- constants --
@@ -111,14 +113,14 @@ class Code:
 
     def _named(self, x: Array, wish: str, text: str | None = None) -> str:
         """A name for `x`, defined above by `text`; without one it is a parameter of the code."""
-        if id(x) not in self.known:
+        if x not in self.known:
             name = self.scope.new(wish)
-            self.known[id(x)] = (x, name)
+            self.known[x] = name
             if text is None:
                 self.large[name] = x
             else:
                 self.constants.append(f"{name} = {text}")
-        return self.known[id(x)][1]
+        return self.known[x]
 
     def space(self) -> dict[str, Any]:
         """The namespace in which the code runs."""
@@ -146,7 +148,7 @@ class Code:
         closed, spelled = self._operations[key]
         if spelled is not None:
             return re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled)
-        if not contents.consts_of(closed) and (text := nearly(op, inputs, args, active_ins)) is not None:
+        if (text := nearly(op, inputs, args, active_ins)) is not None:
             return text
         if (text := self.single(closed, args)) is not None:
             return text
@@ -254,15 +256,18 @@ class Code:
         """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
         key = canonical.key(closed), *map(canonical.key, rule)
         if key not in self._helper_of:
-            if self._rules_around == MOST_RULES:  # each rule may have a rule of its own, without end
+            with left_out():  # a rule that calls its function may do so by another object each time
+                plain = wish, *map(canonical.key, (closed, *rule))
+            if plain in self._rules_around:
+                return self._rules_around[plain]
+            if len(self._rules_around) == MOST_RULES:  # each rule may have a rule of its own, without end
                 raise Unspellable(wish)
             # before its rule is written, which may call the function
-            self._helper_of[key] = name = self.scope.new(wish)
-            self._rules_around += 1
+            self._helper_of[key] = self._rules_around[plain] = name = self.scope.new(wish)
             try:
                 self.helpers.append(write(name, self._function(closed, name, parameters)))
             finally:
-                self._rules_around -= 1
+                del self._rules_around[plain]
         return self._helper_of[key]
 
     def _function(self, closed: JaxProgram, name: str, parameters: Sequence[str] = ()) -> str:

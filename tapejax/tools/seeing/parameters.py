@@ -30,8 +30,9 @@ from ...tape.structures import Leaf
 from ...tf.ops.opaque import ConstantOp
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest, TensorLike
+from ..writing.graph import Graph, ValueMap, ValueSet
 from .graph_evidence import given_at
-from .listing import Names, dependents, name_of
+from .listing import Names, name_of
 from .spelling import SCOPE
 from .tables import sections
 from .trees import leaves_of, part_at
@@ -154,15 +155,15 @@ class Parameters:
 
     def _require_own(self, starts: Sequence[Leaf]) -> None:
         """Values are known by identity: what is one array cannot have two values."""
-        holders = {id(leaf.array): "a source" for leaf in starts}
+        holders = ValueMap((leaf.array, "a source") for leaf in starts)
         for variable, read in self.recording.variables.values():
-            for key in read:
+            for x in read.values():
                 if not any(variable is each.value for each in self.all):
-                    holders[key] = f"the variable {getattr(variable, 'name', variable)!r}"
+                    holders[x] = f"the variable {getattr(variable, 'name', variable)!r}"
         for each in self.all:
-            if other := holders.get(id(each.array)):
+            if other := holders.get(each.array):
                 raise ValueError(_said("same array", name=each.name, other=other))
-            holders[id(each.array)] = f"the argument {each.name!r}"
+            holders[each.array] = f"the argument {each.name!r}"
 
     # -- what cannot be replayed
 
@@ -179,64 +180,60 @@ class Parameters:
         stop = next((mark for mark in self.recording.marks if mark.kind in ("stop", "reset")), None)
         if self.all and stop is not None:
             raise ValueError(_said("stopped", at=_at(stop)))
-        entries = self.recording.entries
-        held = {id(x) for x in arrays}  # these are given anew, whatever they were computed from
+        graph = Graph(self.recording.entries)
+        held = ValueSet(arrays)  # these are given anew, whatever they were computed from
         looks = [(mark, given_at(mark)) for mark in self.recording.marks if mark.kind in (*_LOOKED, "state")]
-        came_of: dict[int, str] = {}  # id of a value -> the argument that it was computed from
+        came_of = ValueMap[str]()  # of a value the argument that it was computed from
         for each in self.all:
-            came = dependents(entries, [each.array], held)
-            state: dict[int, Mark] = {}  # what was computed from it through an assignment to a variable
+            came = graph.after([each.array], held)
+            state = ValueMap[Mark]()  # what was computed from it through an assignment to a variable
             for mark, (into, *values) in looks:
-                if mark.kind in _LOOKED and any(id(x) in came for x in values):
+                if mark.kind in _LOOKED and not came.isdisjoint(values):
                     _refuse(each.name, _said(mark.kind), mark)
-                if mark.kind == "state" and into is not None and id(into) not in held:
-                    ways = (mark if id(x) in came else state.get(id(x)) for x in values)
+                if mark.kind == "state" and into is not None and into not in held:
+                    ways = (mark if x in came else state.get(x) for x in values)
                     if (first := next(filter(None, ways), None)) is not None:
-                        state |= dict.fromkeys(dependents(entries, [into], held), first)
+                        state.update((x, first) for x in graph.after([into], held))
             for target in query.targets:
-                if id(target) in state:
-                    _refuse(each.name, "a variable was assigned what was computed of", state[id(target)])
-            came_of |= dict.fromkeys(came, each.name)
+                if target in state:
+                    _refuse(each.name, "a variable was assigned what was computed of", state[target])
+            came_of.update((x, each.name) for x in came)
         if self.all:
             self._require_connected(query)
-            used = {id(x) for _, (_, *values) in looks for x in values} | {id(x) for x in query.targets}
-            self._require_recorded(came_of, used.union(id(x) for entry in entries for x in entry.inputs))
-            self._require_no_python(query)
+            used = ValueSet([*query.targets, *(x for _, (_, *values) in looks for x in values)])
+            self._require_recorded(came_of, graph, used)
+            self._require_no_python(graph, query)
 
     def _require_connected(self, query: Query) -> None:
-        used = {id(x) for x in query.targets}
-        computed: set[int] = set()
+        used, computed = ValueSet(query.targets), ValueSet()
         for position, active_ins, active_outs, _ in query.relevant()[0]:
             entry = self.recording.entries[position]
-            used.update(id(entry.inputs[i]) for i in active_ins)
-            computed.update(id(entry.outputs[j]) for j in active_outs)
+            used.update(entry.inputs[i] for i in active_ins)
+            computed.update(entry.outputs[j] for j in active_outs)
         for each in self.all:
-            if id(each.array) in computed:
+            if each.array in computed:
                 raise ValueError(_said("computed", name=each.name))
-            if id(each.array) not in used:
+            if each.array not in used:
                 why = "it has been assigned to since, or was" if is_variable(each.value) else "it was"
                 raise ValueError(_said("not used", name=each.name, why=why))
 
-    def _require_recorded(self, came_of: Mapping[int, str], used: set[int]) -> None:
+    def _require_recorded(self, came_of: ValueMap[str], graph: Graph, used: ValueSet) -> None:
         """What was computed of an argument and not used by any operation may have been used by Python, as ``if x > 0`` does."""
-        for entry in self.recording.entries:
-            name = next((came_of[id(x)] for x in entry.inputs if hasattr(x, "dtype") and id(x) in came_of), None)
+        for entry in graph.operations:
+            name = next((came_of[x] for x in entry.inputs if hasattr(x, "dtype") and x in came_of), None)
             if name is None:
                 continue
             if any(map(is_ref, (*entry.inputs, *entry.outputs))):
                 _refuse(name, "a jax.Ref holds what was computed of", entry)
             tensors = entry.op.bound is not None and not hasattr(entry.op.bound[0], "bind")  # their reads leave marks
-            if not (tensors or _is_traceable(entry) or any(id(x) in used for x in entry.outputs)):
+            if not (tensors or _is_traceable(entry) or any(graph.uses(x) or x in used for x in entry.outputs)):
                 _refuse(name, _said("unused", operation=name_of(entry)), entry, " " + _SAID["unused: advice"])
 
-    def _require_no_python(self, query: Query) -> None:
+    def _require_no_python(self, graph: Graph, query: Query) -> None:
         """Python that runs as one operation may use any value, and NumPy can read a jax.Array without a trace."""
         plain = [each.name for each in self.all if isinstance(each.value, jax.Array) and not is_key(each.array)]
-        needed = {id(x) for x in query.targets}
-        for entry in reversed(self.recording.entries):
-            if not any(id(x) in needed for x in entry.outputs):
-                continue
-            needed.update(id(x) for x in entry.inputs if isinstance(x, jax.Array))
+        for position in reversed(graph.before(query.targets)):
+            entry = graph.operations[position]
             op = entry.op
             unbound = type(op) in (PythonOp, ConstantOp) and op.bound is None
             if unbound and not isinstance(getattr(op.fn, "func", None), MethodType):

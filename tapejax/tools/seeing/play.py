@@ -28,6 +28,7 @@ from ...tape.recording import Entry, is_deleted, type_of
 from ...tape.slicing import Step
 from ...tf.values.shown import CELLS, is_elsewhere, unreadable, value_text
 from ...tf.values.types import Array
+from ..writing.graph import ValueMap, ValueSet
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened
 from .listing import Names, name_of, options
@@ -127,42 +128,42 @@ class _Page:
     """What the page shows, as it is gathered. Arrays and values are numbered; each is written once."""
 
     def __init__(self, walk: Backward, directions: Sequence[Array], depth: int = 0, rounds: Rounds | None = None):
-        self.walk, self.directions, self.depth, self.rounds = walk, directions, depth, rounds or {}
+        self.walk, self.directions, self.depth, self.rounds = walk, directions, depth, rounds or Rounds()
         self.entries, nodes = walk.recording.entries, graph(walk.names, walk.query)
         self.layers = arrange(nodes)
         try:
             self.tangents = walk.tangents(directions)
         except (LookupError, TypeError):  # JAX has no forward mode for an operation: the page has none
-            self.tangents = {}
+            self.tangents = ValueMap()
         self.operations = [node for node in nodes if node.kind == "operation"]
         # a value from outside may have several nodes
         outside = [node for layer in self.layers for node in layer if node.kind in ("source", "constant")]
         self.nodes = [*outside, *self.operations]
-        self.number = {id(node): i for i, node in enumerate(self.nodes)}
+        self.number = {node: i for i, node in enumerate(self.nodes)}
         self.node_at = {position: i for i, node in enumerate(self.nodes) for position in node.positions}
-        self.since = {id(node): i for i, node in enumerate(self.operations, 1)}  # the frame that computes its values
+        self.since = {node: i for i, node in enumerate(self.operations, 1)}  # the frame that computes its values
         self.inner = self._fold()
         self.code, self.rows = _code([entry.line for node in self.operations for entry in self._entries(node)])
-        self.seen: list[Array] = []
         self.arrays: list[Json] = []
         self.scale = 0.0  # the largest finite absolute value on the page
         self.values: list[Json] = []
-        self._found: dict[int | str, int] = {}
+        self._numbers = ValueMap[int]()  # of arrays
+        self._written: dict[str, int] = {}  # the numbers of values
         self.came: dict[int, dict[int, Array]] = {}  # the cotangents of an entry's outputs, by its position and theirs
         self.locals: dict[tuple[int, int], Local] = {}  # by the position of an entry, and of one of its inputs
 
     def _entries(self, node: Node) -> list[Entry]:
         return [self.entries[position] for position in node.positions]
 
-    def _fold(self) -> set[int]:
-        """Leaves to each folded group the arrays that are used after it; gives the ids of the others."""
-        last = {id(x): i for node in self.operations for i in node.positions for x in self.entries[i].inputs}
-        last |= {id(x): len(self.entries) for x in self.walk.query.targets}
-        inner: set[int] = set()
+    def _fold(self) -> ValueSet:
+        """Leaves to each folded group the arrays that are used after it; gives the others."""
+        inner, targets, uses = ValueSet(), ValueSet(self.walk.query.targets), self.walk.names.graph.uses
         for node in self.operations:
             if len(node.positions) > 1:
-                inner |= {id(x) for x in node.arrays if last.get(id(x), -1) <= node.positions[-1]}
-                node.arrays = [x for x in node.arrays if id(x) not in inner]
+                end = node.positions[-1]
+                used = [x for x in node.arrays if x in targets or any(i > end and i in self.node_at for i in uses(x))]
+                inner |= ValueSet(node.arrays) - ValueSet(used)
+                node.arrays = used
         return inner
 
     def data(self) -> Json:
@@ -175,7 +176,7 @@ class _Page:
             "of": self.walk.of,
             "operations": sum(len(node.positions) for node in self.operations),
             "nodes": nodes,
-            "edges": [[self.number[id(run[0].tail)], self.number[id(run[-1].head)], run[0].kind] for run in runs],
+            "edges": [[self.number[run[0].tail], self.number[run[-1].head], run[0].kind] for run in runs],
             "layouts": {"across": self.layout(runs, True), "down": self.layout(runs, False)},
             "code": self.code,
             "frames": frames,
@@ -188,11 +189,10 @@ class _Page:
 
     def array(self, x: Array) -> int:
         """The number of an array of the recording; the page gets its name and value."""
-        if id(x) not in self._found:
-            self._found[id(x)] = len(self.arrays)
-            self.seen.append(x)
+        if x not in self._numbers:
+            self._numbers[x] = len(self.arrays)
             self.arrays.append({"name": self.walk.names.of(x), "value": self.value(x)})
-        return self._found[id(x)]
+        return self._numbers[x]
 
     def value(self, x: Array | None) -> int | None:
         """The number of a value. All have one scale of colours."""
@@ -201,19 +201,19 @@ class _Page:
         self.scale = max(self.scale, _largest(x))
         shown = _shown(x)
         key = json.dumps(shown)
-        if key not in self._found:
-            self._found[key] = len(self.values)
+        if key not in self._written:
+            self._written[key] = len(self.values)
             self.values.append(shown)
-        return self._found[key]
+        return self._written[key]
 
     # ---- the frames ----
 
     def forward(self, node: Node) -> Json:
-        own = self.inner | {id(x) for x in node.arrays}
+        own = self.inner | ValueSet(node.arrays)
         inputs = [x for entry in self._entries(node) for x in entry.inputs if isinstance(x, jax.Array)]
-        arguments = {id(x): x for x in inputs if id(x) not in own and not is_number(x, self.walk.names)}
-        ins, outs = (list(map(self.array, list(side)[:LEAVING])) for side in (arguments.values(), node.arrays))
-        about = {"node": self.number[id(node)], "said": self.said(node), "ins": ins, "outs": outs}
+        arguments = ValueSet(x for x in inputs if x not in own and not is_number(x, self.walk.names))
+        ins, outs = (list(map(self.array, list(side)[:LEAVING])) for side in (arguments, node.arrays))
+        about = {"node": self.number[node], "said": self.said(node), "ins": ins, "outs": outs}
         return {"kind": "forward", **about, "pushed": self.pushed(node) if len(node.positions) == 1 else []}
 
     def pushed(self, node: Node) -> list[Json]:
@@ -221,8 +221,8 @@ class _Page:
         (position,), (entry,) = node.positions, self._entries(node)
         rules = []
         for i, x in enumerate(entry.inputs):
-            if (derivative := self.locals.get((position, i))) is not None and id(x) in self.tangents:
-                rules.append(self.factor(derivative, derivative.forward, self.tangents[id(x)], entry.outputs[0].shape))
+            if (derivative := self.locals.get((position, i))) is not None and x in self.tangents:
+                rules.append(self.factor(derivative, derivative.forward, self.tangents[x], entry.outputs[0].shape))
         if rules and any(x is source for x in entry.outputs for source in self.walk.query.arrays):
             rules.append({"rule": "its own direction", "value": None, "shapes": ""})
         return rules
@@ -248,7 +248,7 @@ class _Page:
             for position, entry, step, back in steps:
                 self.came[position] = {j: ct[step.outs[j]] for j in step.active_outs if step.outs[j] in ct}
                 came = [(entry.outputs[j], x) for j, x in self.came[position].items()]
-                ins += [[self.array(x), self.value(cotangent)] for x, cotangent in came if id(x) not in self.inner]
+                ins += [[self.array(x), self.value(cotangent)] for x, cotangent in came if x not in self.inner]
                 for i, part in zip(step.active_ins, back, strict=True):
                     if part is not None:
                         why = self.why(position, step, i, part) if whole else None
@@ -270,7 +270,7 @@ class _Page:
             x, before, shown = added[0][1], told.get(slot), added if whole else []
             for _, _, part, _ in added:
                 sweep.add(told, slot, part)
-            if id(x) not in self.inner:
+            if x not in self.inner:
                 facts = {"array": self.array(x), "before": self.value(before), "after": self.value(told[slot])}
                 values, whys = [self.value(part) for _, _, part, _ in shown], [why for *_, why in shown]
                 rows.append({**facts, "parts": values, "whys": whys, "count": len(added)})
@@ -300,9 +300,9 @@ class _Page:
     def forward_mode(self) -> Json:
         """The tangents of the arrays, and the derivative of the target once more, from the gradient."""
         walk = self.walk
-        tangents = [(i, self.tangents.get(id(x))) for i, x in enumerate(self.seen)]
+        tangents = [(i, self.tangents.get(x)) for x, i in self._numbers.items()]
         page: Json = {"tangents": [[i, self.value(t)] for i, t in tangents if t is not None], "product": None}
-        page["targets"] = [self.array(x) for x in walk.query.targets if id(x) in self.tangents]
+        page["targets"] = [self.array(x) for x in walk.query.targets if x in self.tangents]
         seeds = [seed for seed in walk.seeds if seed is not None]
         if len(seeds) == 1 and seeds[0].size == 1 and not isinstance(seeds[0], Tracer) and (seeds[0] == 1).all():
             pairs = [(x, v) for x, v in zip(self.gradients, self.directions, strict=True) if x is not None]
@@ -322,14 +322,14 @@ class _Page:
             return None
         tape, outputs, rounds = inner_tape
         names, tangents = self.walk.names, self.tangents
-        sources = list({id(entry.inputs[i]): entry.inputs[i] for at, i in self.locals if at == position}.values())
+        sources = list(ValueSet(entry.inputs[i] for at, i in self.locals if at == position))
         arrays = [(x, x) for x in entry.inputs if isinstance(x, jax.Array) and not is_number(x, names)]
         ends = [outputs[j] for j in cotangents]
         arrays += [(entry.outputs[j], outputs[j]) for j in cotangents]
         called = {names.name(x) or names.stored(x) or f"arg{i}": here for i, (x, here) in enumerate(arrays)}
         walk = Backward(tape, ends, sources, list(cotangents.values()), Names(tape._usable().folded(), [called]))
         walk.of = self.walk.of
-        directions = [tangents[id(x)] if id(x) in tangents else jax.numpy.zeros_like(x) for x in sources]
+        directions = [tangents[x] if x in tangents else jax.numpy.zeros_like(x) for x in sources]
         inner = _Page(walk, directions, self.depth + 1, rounds)
         page = inner.data()
         self.scale = max(self.scale, inner.scale)
@@ -337,7 +337,7 @@ class _Page:
 
     def round(self, node: Node) -> str:
         """In which rounds of a loop an operation, or a group of them, ran."""
-        rounds = [self.rounds[id(x)] for entry in self._entries(node) for x in entry.outputs if id(x) in self.rounds]
+        rounds = [self.rounds[x] for entry in self._entries(node) for x in entry.outputs if x in self.rounds]
         if not rounds:
             return ""
         (first, count), (last, _) = min(rounds), max(rounds)
@@ -365,7 +365,7 @@ class _Page:
             width = max(width, CHARACTER * (named + max(NUMBER, len(value.get("shape", "")))))
             height += LINE * (bool(arrays) + node.carries)
         node.room = (width + PADDING) / INCH, (height + 14) / INCH
-        before = [self.since.get(id(edge.tail), 0) for edge in node.ins]  # an assignment
+        before = [self.since.get(edge.tail, 0) for edge in node.ins]  # an assignment
         lines = [entry.line for entry in self._entries(node) if entry.line is not None]
         return {
             "label": node.label,
@@ -376,7 +376,7 @@ class _Page:
             "target": node.target,
             "count": len(node.positions),
             "arrays": arrays,
-            "since": self.since.get(id(node), max(before, default=0)),
+            "since": self.since.get(node, max(before, default=0)),
             "inside": self.inside(node) if len(node.positions) == 1 else None,
             "rows": sorted({self.rows[line.file, line.number] for line in lines}),
         }

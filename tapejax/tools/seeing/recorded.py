@@ -9,10 +9,9 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
-import os.path
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -32,11 +31,12 @@ from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
+from ..writing.graph import ValueMap, ValueSet
 from . import again, layout, scopes, trees
 from .calls import Line, Running, calls_of, inside_of, is_named, name_in, stored_inside
 from .inside import traced
 from .layout import names_in
-from .listing import bytecode, handed_on, operands, parameters_of, unused
+from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
 from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import array_text
@@ -56,28 +56,28 @@ class Scope:
 
     def __init__(self, parent: Scope | None = None):
         self.parent = parent
-        self.used: dict[int, Value] = {}
-        self.keys: dict[int, Key] = {}
-        self.constants: dict[int, tuple[Key, Value]] = {}
+        self.used = ValueSet()
+        self.keys = ValueMap[Key]()
+        self.constants = ValueMap[Key]()
         self.trees: dict[Key, Path] = {}  # parts of trees, as arguments of calls
         self.makes: set[str] = set()  # the trees that are computed here
 
     def key(self, x: Value) -> Key:
         """What varies."""
-        self.used[id(x)] = x
-        return self.keys.setdefault(id(x), new_key())
+        self.used.add(x)
+        return self.keys.setdefault(x, new_key())
 
     def other(self, x: Value) -> str:
         """The code for a value that does not vary here."""
         text = None if self.varying_around(x) else written(x)
-        return self.constants.setdefault(id(x), (new_key(), x))[0] if text is None else text
+        return self.constants.setdefault(x, new_key()) if text is None else text
 
     def varying_around(self, x: Value) -> bool:
         """Whether a value varies in one of the scopes around this one."""
-        return any(id(x) in level for level in self.levels())
+        return any(x in level for level in self.levels())
 
-    def levels(self) -> list[Set[int]]:
-        """What varies in each of the scopes around this one, by id."""
+    def levels(self) -> list[ValueSet]:
+        """What varies in each of the scopes around this one."""
         return [] if self.parent is None else self.parent.levels()
 
     def is_local(self, x: Value) -> bool:
@@ -107,33 +107,33 @@ class Within(Scope):
     """The scope of a function in `parent`'s that a derivative is taken of: what it does not make is a value of the scopes around.
 
     Args:
-      local: the values that it makes, and its parameters, by id.
-      varying: the values in it that vary in `parent`'s scope, by id.
+      local: the values that it makes, and its parameters.
+      varying: the values in it that vary in `parent`'s scope.
     """
 
     parent: Scope
 
-    def __init__(self, parent: Scope, local: Set[int], varying: Set[int]):
+    def __init__(self, parent: Scope, local: ValueSet, varying: ValueSet):
         super().__init__(parent)
         self.local, self.varying = local, varying
-        self.tree: set[int] = set()  # the parameters that are in the tree that is the one parameter
+        self.tree = ValueSet()  # the parameters that are in the tree that is the one parameter
 
     def other(self, x: Value) -> str:
-        return self.parent.key(x) if id(x) in self.varying else self.parent.other(x)
+        return self.parent.key(x) if x in self.varying else self.parent.other(x)
 
-    def levels(self) -> list[Set[int]]:
+    def levels(self) -> list[ValueSet]:
         return [self.varying, *self.parent.levels()]
 
     def is_local(self, x: Value) -> bool:
-        return id(x) in self.local
+        return x in self.local
 
     def has_tree(self, tree: str, arrays: Sequence[Value]) -> bool:
-        if self.local.isdisjoint(map(id, arrays)):
+        if self.local.isdisjoint(arrays):
             return self.parent.has_tree(tree, arrays)
-        return tree in self.makes or all(id(x) in self.tree for x in arrays)
+        return tree in self.makes or all(x in self.tree for x in arrays)
 
     def part(self, path: Path, arrays: Sequence[Value]) -> Key:
-        outside = self.local.isdisjoint(map(id, arrays))
+        outside = self.local.isdisjoint(arrays)
         return self.parent.part(path, arrays) if outside else super().part(path, arrays)
 
 
@@ -159,36 +159,36 @@ class Writer:
         self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
         self._known: dict[tuple[CodeType, str], Key] = {}
         self._endings: dict[str, str] = {}  # by the name of a function what it ends in: of a layer the activation
-        self.paths: dict[int, Path] = {}  # of what is given in trees, by id
-        self.places: dict[int, Path] = {}  # of what is in trees, these and computed ones
+        self.paths = ValueMap[Path]()  # of what is given in trees
+        self.places = ValueMap[Path]()  # of what is in trees, these and computed ones
         self.shapes: dict[str, Any] = {}  # trees by their names or keys; of computed ones the leaves are the values
         self.nested: set[str] = set()  # the trees that have trees in them, or are parameters
-        self.called: Mapping[int, str] = {}
-        self.operands: dict[int, dict[int, str]] = {}  # by call: the names of values in it
-        self.constants: dict[int, str] = {}  # what functions call what does not vary
+        self.called = ValueMap[str]()
+        self.operands: dict[int, ValueMap[str]] = {}  # by call: the names of values in it
+        self.constants = ValueMap[str]()  # what functions call what does not vary
 
     def read(self, entries: Sequence[Entry], flat: bool) -> None:
         """Takes the entries of a recording, of which some are to be written. `flat`: without calls."""
         self.folds = not flat
         self._entries = list(entries)
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
-        self.made = {id(x): i for i, entry in enumerate(entries) for x in entry.outputs}  # by which of them
-        self._opened: dict[int, tuple[Recording, dict[int, int]] | None] = {}
+        self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
+        self._opened: dict[int, tuple[Recording, ValueMap[int]] | None] = {}
 
-    def take_trees(self, paths: Mapping[int, Path], shapes: Mapping[str, Any], named: Mapping[int, Path]) -> None:
+    def take_trees(self, paths: ValueMap[Path], shapes: Mapping[str, Any], named: ValueMap[Path]) -> None:
         """Takes trees that are given, and those that are computed of them; the arguments are those of `trees.Computed`."""
-        self.paths |= paths
+        self.paths.update(paths)
         self.nested |= {path[0] for path in paths.values() if len(path) > 2 or path[0] == "params"}
         self._computed = computed = trees.Computed(self._entries if self.folds else (), paths, shapes, named)
-        self.places |= computed.paths
+        self.places.update(computed.paths)
         self.shapes |= computed.shapes
         self.names.wishes |= computed.names
         for tree, of in computed.of.items():
             if not self.nested.isdisjoint(of):
                 self.nested.add(tree)
 
-    def lines(self, program: Program, values: Sequence[Value], made: Mapping[int, int] | None = None) -> list[Line]:
-        """The steps of a program, as they were recorded. `made`: by the id of a result the position of its entry."""
+    def lines(self, program: Program, values: Sequence[Value], made: ValueMap[int] | None = None) -> list[Line]:
+        """The steps of a program, as they were recorded. `made`: of a result the position of its entry."""
         made = self.made if made is None else made
         known: dict[int, Value] = dict(enumerate(values))
         found = []
@@ -196,7 +196,7 @@ class Writer:
             for slot in step.outs:
                 known.setdefault(slot, object())  # of a result that nothing reads
             ins, outs = ([known[slot] for slot in slots] for slots in (step.ins, step.outs))
-            position = next((made[id(x)] for x in outs if id(x) in made), None)
+            position = next((made[x] for x in outs if x in made), None)
             calls = () if position is None else self._calls[position]
             inside = () if position is None or not self.folds else inside_of(self._entries[position])
             line = Line(step.op, ins, outs, step.active_ins, step.active_outs, calls, inside)
@@ -213,8 +213,8 @@ class Writer:
             entries = [] if inside is None else inside.entries
             self._entries += entries
             self._calls += [line.calls + calls for calls in calls_of(entries)]
-            made = {id(x): start + i for i, entry in enumerate(entries) for x in entry.outputs}
-            self.made = made | self.made
+            made = ValueMap((x, start + i) for i, entry in enumerate(entries) for x in entry.outputs)
+            self.made = ValueMap([*made.items(), *self.made.items()])
             self._opened[position] = None if inside is None else (inside, made)
         if (opened := self._opened[position]) is None:
             return [line]
@@ -224,7 +224,7 @@ class Writer:
 
     def _by_leaf(self, line: Line) -> list[Line]:
         """The line; where it makes all leaves of a tree, a line for each."""
-        (tree, *others) = {self.places.get(id(x), ("",))[0] for x in line.outputs}
+        (tree, *others) = {self.places.get(x, ("",))[0] for x in line.outputs}
         several = len(line.outputs) > 1 and not others and scopes.is_key(tree) and not isinstance(line.op, DerivativeOp)
         if not several or (program := traced(line.op, line.inputs)) is None:
             return [line]
@@ -255,7 +255,7 @@ class Writer:
         found: list[Statement] = []
         start = len(lines)
         later: Line | None = None
-        count = Counter(self.places[id(x)][0] for line in lines for x in line.outputs if id(x) in self.places)
+        count = Counter(self.places[x][0] for line in lines for x in line.outputs if x in self.places)
         made_here = [
             tree for tree, n in count.items() if scopes.is_key(tree) and n == len(jax.tree.leaves(self.shapes[tree]))
         ]
@@ -265,12 +265,12 @@ class Writer:
         for part in reversed([[line for _, line in run] for _, run in runs]):
             start -= len(part)
             call = len(part[0].calls) > depth + 1
-            made = {id(x): x for line in part for x in line.outputs}
+            made = ValueSet(x for line in part for x in line.outputs)
             # trees of which it makes the last leaf
-            ended = scope.makes & {self.places[i][0] for i in made if i in self.places}
+            ended = scope.makes & {self.places[x][0] for x in made if x in self.places}
             for x in (x for tree in ended if scope.uses(tree) for x in jax.tree.leaves(self.shapes[tree])):
                 scope.key(x)  # all of it is made
-            wanted = [x for key, x in made.items() if key in scope.used]
+            wanted = [x for x in made if x in scope.used]
             if not wanted:
                 continue
             here = part[-1].calls[depth] if depth < len(part[-1].calls) else None
@@ -294,12 +294,12 @@ class Writer:
                 one = len(wanted) == 1 or call and len(found[-1].outs) == 1
                 stored = bytecode(here.code).stores.get(here.instruction) if last and one else None
                 own = stored_inside(part[0], later) if not (call or stored) and one else None
-                used = self.operands.get(here.call, {}) if len(wanted) > 1 else {}
+                used = ValueMap(self.operands.get(here.call, ValueMap()).items() if len(wanted) > 1 else ())
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last and not call else ()
                 if len(parts) == len(part[0].outputs):
-                    used = used | dict(zip(map(id, part[0].outputs), parts, strict=True))
+                    used.update(zip(part[0].outputs, parts, strict=True))
                 for x in wanted:
-                    if name := stored or used.get(id(x)) or own:
+                    if name := stored or used.get(x) or own:
                         key = scope.key(x) if len(wanted) == 1 or not stored else str(found[-1].outs[0])
                         # a name of a library's is taken where there must be one
                         key = key if user and name != own else self.names.likes.setdefault(key, new_key())
@@ -336,13 +336,13 @@ class Writer:
 
     def common(self, values: Sequence[Value]) -> Path:
         """The path of the smallest tree that has these values of one; of all its leaves it is the tree itself."""
-        paths = [self.places[id(x)] for x in values]
+        paths = [self.places[x] for x in values]
         every = len(jax.tree.leaves(self.shapes.get(paths[0][0])))
-        return paths[0][:1] if len(paths) == every else common_path(paths)
+        return paths[0][:1] if len(paths) == every else trees.common_path(paths)
 
     def want_trees(self, values: Sequence[Value], scope: Scope) -> None:
         """Has the trees made that these values have all leaves of."""
-        count = Counter(self.places[i][0] for i in set(map(id, values)) if i in self.places)
+        count = Counter(self.places[x][0] for x in ValueSet(values) if x in self.places)
         for tree, n in count.items():
             leaves = jax.tree.leaves(self.shapes[tree])
             if scopes.is_key(tree) and n == len(leaves):
@@ -350,12 +350,12 @@ class Writer:
 
     def _goes_on(self, tree: str, last: Line, later: Line) -> bool:
         """Whether after its last leaf another one is used: in the next round of a loop."""
-        made = {self.places.get(id(x)) for x in last.outputs}
-        return any(self.places.get(id(x), ("",))[0] == tree and self.places[id(x)] not in made for x in later.inputs)
+        made = {self.places.get(x) for x in last.outputs}
+        return any(self.places.get(x, ("",))[0] == tree and self.places[x] not in made for x in later.inputs)
 
     def _is_made_at(self, tree: str, place: Running, depth: int) -> bool:
         """Whether all leaves of a tree are made by one instruction."""
-        calls = [self._calls[self.made[id(x)]] for x in jax.tree.leaves(self.shapes[tree])]
+        calls = [self._calls[self.made[x]] for x in jax.tree.leaves(self.shapes[tree])]
         return all(each[depth : depth + 1] == (place,) for each in calls)
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
@@ -367,21 +367,19 @@ class Writer:
             self.names.meanings[text] = layout.parsed(filled)
             return text
         text = scope.key(x) if active else scope.other(x)
-        if path := self.paths.get(id(x)):
+        if path := self.paths.get(x):
             self.names.guesses[text] = item(path[0], path[1:])
         return text
 
     def _filled(self, x: Value) -> str | None:
         """The code of an array that has no name, such as ``jnp.zeros((2, 3), jnp.float32)``."""
-        if not self.folds or id(x) in self.called or not isinstance(x, jax.Array) or not x.ndim:
+        if not self.folds or x in self.called or not isinstance(x, jax.Array) or not x.ndim:
             return None
         text = array_text(x)
         return text if text is not None and _FILLED.match(text) else None
 
     def _operation(self, line: Line, scope: Scope) -> list[Statement]:
-        outs = [
-            scope.key(x) if j in line.active_outs and id(x) in scope.used else None for j, x in enumerate(line.outputs)
-        ]
+        outs = [scope.key(x) if j in line.active_outs and x in scope.used else None for j, x in enumerate(line.outputs)]
         # the results of a function with a gradient of the user's, which is called
         count = getattr(line.op, "results", 0)
         args = ["None"] * count
@@ -390,34 +388,34 @@ class Writer:
             code, instruction, call, _ = line.calls[-1]
             names = handed_on([(code, instruction), *(line.inside if serves(code.co_filename) else ())])
             if len(names) == len(line.inputs):
-                self._note(call, ((id(x), name) for x, name in zip(line.inputs, names, strict=True)))
+                self._note(call, zip(line.inputs, names, strict=True))
         text = self.code.operation(line.op, line.inputs, args, line.active_ins)
         return [Statement([*outs], layout.parsed(text), pattern=pattern_of(text))]
 
     def _as_one(self, name: str, lines: Sequence[Line], wanted: Sequence[Value], scope: Scope) -> Line:
         """A call of a function of JAX's as one operation."""
-        made = {id(x) for line in lines for x in line.outputs}
-        active = {id(line.inputs[i]) for line in lines for i in line.active_ins}
-        inputs = {id(x): x for line in lines for x in line.inputs if isinstance(x, jax.Array) and id(x) not in made}
-        fixed = (pair for pair in inputs.items() if pair[0] not in active and not scope.varying_around(pair[1]))
-        filled = {key: np.asarray(x) for key, x in fixed if _UNIFORM.match(self._filled(x) or "")}
-        inputs = {key: x for key, x in inputs.items() if key not in filled}
+        active = ValueSet(line.inputs[i] for line in lines for i in line.active_ins)
+        arrays = ValueSet(x for line in lines for x in line.inputs if isinstance(x, jax.Array))
+        arrays -= ValueSet(x for line in lines for x in line.outputs)
+        fixed = (x for x in arrays if x not in active and not scope.varying_around(x))
+        filled = ValueMap((x, np.asarray(x)) for x in fixed if _UNIFORM.match(self._filled(x) or ""))
+        inputs = [x for x in arrays if x not in filled]
 
         def run(*xs: Value) -> Any:
-            known = dict(zip(inputs, xs, strict=True))
+            known = ValueMap(zip(inputs, xs, strict=True))
 
             def given(x: Value) -> Value:
-                full = filled.get(id(x))
-                return known.get(id(x), x) if full is None else jnp.full(full.shape, full.flat[0], full.dtype)
+                full = filled.get(x)
+                return known.get(x, x) if full is None else jnp.full(full.shape, full.flat[0], full.dtype)
 
             for line in lines:
                 outs = jax.tree.leaves(line.op.fn(*map(given, line.inputs)))
-                known.update(zip(map(id, line.outputs), outs, strict=True))
-            results = [known[id(x)] for x in wanted]
+                known.update(zip(line.outputs, outs, strict=True))
+            results = [known[x] for x in wanted]
             return results[0] if len(results) == 1 else results
 
-        positions = tuple([i for i, key in enumerate(inputs) if key in active])
-        return Line(Op(name, run), [*inputs.values()], wanted, positions, tuple(range(len(wanted))))
+        positions = tuple([i for i, x in enumerate(inputs) if x in active])
+        return Line(Op(name, run), inputs, wanted, positions, tuple(range(len(wanted))))
 
     # -- calls
 
@@ -444,13 +442,13 @@ class Writer:
         statements = self.block(lines, depth, inner, user)
         made = {out for s in statements for out in s.outs}
         made |= {key for key, x in self.names.meanings.items() if not made.isdisjoint(names_in(x))}  # parts of these
-        given = [(inner.keys[i], x, True) for i, x in inner.used.items() if inner.keys[i] not in made]
-        given += [(key, x, False) for key, x in inner.constants.values()]
+        given = [(inner.keys[x], x, True) for x in inner.used if inner.keys[x] not in made]
+        given += [(key, x, False) for x, key in inner.constants.items()]
         handed: dict[Key, str] = {}
         for parts in self._trees(inner, given, code):
             path = self.common([x for _, x in parts])
             root = self.root(path if user else (self._computed.given(path[0]), *path[1:]))
-            there = [(key, self.places[id(x)]) for key, x in parts] + [*inner.trees.items()]
+            there = [(key, self.places[x]) for key, x in parts] + [*inner.trees.items()]
             start = len(path)
             self.names.meanings |= {key: item(root, p[start:]) for key, p in there if p[:start] == path}
             handed[root] = part = scope.part(path, [x for _, x in parts])
@@ -486,12 +484,12 @@ class Writer:
 
     def _by_tree(self, values: Sequence[Value], scope: Scope) -> Iterator[tuple[Value, str | None]]:
         """The values; those that are the leaves of a tree once, with the tree."""
-        there, done = set(map(id, values)), set[str]()
+        there, done = ValueSet(values), set[str]()
         for x in values:
-            tree = self.places.get(id(x), ("",))[0]
+            tree = self.places.get(x, ("",))[0]
             leaves = jax.tree.leaves(self.shapes.get(tree))
-            whole = tree in scope.makes and there.issuperset(map(id, leaves))
-            if not whole or not (scope.uses(tree) or self._is_tree(tree, [self.places[id(leaf)] for leaf in leaves])):
+            whole = tree in scope.makes and ValueSet(leaves) <= there
+            if not whole or not (scope.uses(tree) or self._is_tree(tree, [self.places[leaf] for leaf in leaves])):
                 yield x, None
             elif tree not in done:
                 done.add(tree)
@@ -560,11 +558,11 @@ class Writer:
         space = self.code.space()
         around: Scope | None = scope
         while around is not None:
-            space |= {key: around.used[i] for i, key in around.keys.items() if i in around.used}
-            space |= dict(around.constants.values())
+            space |= {key: x for x, key in around.keys.items() if x in around.used}
+            space |= {key: x for x, key in around.constants.items()}
             for key, path in around.trees.items():
-                inside = [i for i in around.used if self.places.get(i, ())[: len(path)] == path]
-                space[key] = nested([(self.places[i][len(path) :], around.used[i]) for i in inside])
+                inside = [x for x in around.used if self.places.get(x, ())[: len(path)] == path]
+                space[key] = trees.nested([(self.places[x][len(path) :], x) for x in inside])
             around = around.parent
         texts = [self._raw(each, key) for key, each in self.definitions.items()]
         exec("\n".join([*texts, self._raw(function, "function")]), space)
@@ -573,7 +571,7 @@ class Writer:
 
     def _is_made_in(self, x: Value, line: Line, depth: int) -> bool:
         """Whether an operation of the call made a value, which is no argument of the call then."""
-        position = self.made.get(id(x))
+        position = self.made.get(x)
         calls = () if position is None else self._calls[position]
         return len(calls) > depth and calls[depth].call == line.calls[depth].call
 
@@ -583,14 +581,14 @@ class Writer:
         """What of `given` is handed over as a part of a tree, for each tree."""
         found: dict[str, list[tuple[Key, Value]]] = {}
         for key, x, active in given:
-            if id(x) in self.places and (active or inner.varying_around(x)):
-                found.setdefault(self.places[id(x)][0], []).append((key, x))
+            if x in self.places and (active or inner.varying_around(x)):
+                found.setdefault(self.places[x][0], []).append((key, x))
         few = len(given) <= code.co_argcount  # as many as its parameters
         whole = {
             tree: xs
             for tree, xs in found.items()
             if len(xs) > 1
-            and self._is_tree(tree, [self.places[id(x)] for _, x in xs])
+            and self._is_tree(tree, [self.places[x] for _, x in xs])
             and not (few and scopes.is_key(tree))
         }
         return [xs for tree, xs in whole.items() if inner.has_tree(tree, [x for _, x in xs])]
@@ -599,10 +597,32 @@ class Writer:
         """Whether these leaves are handed over as a tree, and not one by one."""
         return tree in self.nested or len(paths) > FEW or any(len(path) > 2 for path in paths)
 
-    def _note(self, call: int, named: Iterable[tuple[int, str | None]]) -> None:
+    def _name_inside(
+        self, x: Value, wish: str | None, active: bool, code: CodeType, parameter_of: Mapping[str | None, str]
+    ) -> str | None:
+        """What a value that a function is given is called: `wish`, as in the function, or as where it came from."""
+        path, called = self.paths.get(x), self.called.get(x, "").split(".")[-1]
+        own = wish in parameters_of(code)
+        if path and not (own and not str(path[-1]).isidentifier()):
+            return _NUMBER.sub("", str(path[-1]))
+        if own or serves(code.co_filename):  # a library's function has names of its own
+            return None if active and not own else wish
+        return parameter_of.get(called, called or wish)
+
+    def _argument_names(self, values: Sequence[Value], code: CodeType, caller: Running, depth: int) -> ValueMap[str]:
+        """The parameters of `code` that these values are for, where its call at `depth` has the expressions for them."""
+        where, names = arguments_at(caller.code, caller.instruction, parameters_of(code)), ValueMap[str]()
+        for x in values:
+            calls = self._calls[self.made[x]][depth:] if x in self.made else ()
+            if calls and calls[0].call == caller.call:
+                place = bytecode(caller.code).positions[calls[0].place // 2]
+                names.update([(x, where[place])] if place in where else ())
+        return names
+
+    def _note(self, call: int, named: Iterable[tuple[Value, str | None]]) -> None:
         """Notes the names of values in a call."""
-        known = self.operands.setdefault(call, {})
-        known |= {i: name for i, name in named if name is not None and name != "self"}
+        known = self.operands.setdefault(call, ValueMap())
+        known.update((x, name) for x, name in named if name is not None and name != "self")
 
     def _ordered(
         self,
@@ -618,16 +638,11 @@ class Writer:
         names = operands(caller.code, caller.instruction)
         handed = dict(zip(arguments, names, strict=True)) if len(names) == len(arguments) else {}
         parameter_of = {name: argument for argument, name in handed.items()}
-        inside = self.operands.get(lines[-1].calls[depth].call, {})
+        inside = self.operands.get(lines[-1].calls[depth].call, ValueMap[str]())
+        written = self._argument_names([x for _, x, _ in given], code, caller, depth - 1)
         wishes: dict[Key, str | None] = {}
         for key, x, active in given:
-            path = self.paths.get(id(x))
-            wish, called = inside.get(id(x)), self.called.get(id(x), "").split(".")[-1]
-            if path:
-                wish = _NUMBER.sub("", str(path[-1]))
-            elif wish not in arguments:  # a library's function has names of its own
-                own = parameter_of.get(called, called or wish)
-                wish = own if not serves(code.co_filename) else None if active else wish
+            wish = written.get(x) or self._name_inside(x, inside.get(x), active, code, parameter_of)
             wishes[key] = unused(wish, {*filter(None, wishes.values())}) if wish and wish.isidentifier() else None
         left = [name for name in arguments if name not in {*wishes.values(), *map(self.names.wish, roots)}]
         free = [(key, x, active) for key, x, active in given if wishes[key] is None]
@@ -638,9 +653,9 @@ class Writer:
             wishes |= zip(unnamed, left, strict=False)
         self.names.wishes |= {key: name for key, _, active in given if (name := wishes[key] or ("" if active else "c"))}
         self.names.wishes |= {key: wish for key in roots if (wish := wishes.get(key))}
-        fixed = {id(x): wish for key, x, active in given if not active and (wish := wishes[key])}
-        self.constants |= fixed
-        self._note(caller.call, ((id(x), handed.get(wishes[key] or "", fixed.get(id(x)))) for key, x, _ in given))
+        fixed = ValueMap((x, wish) for key, x, active in given if not active and (wish := wishes[key]))
+        self.constants.update(fixed)
+        self._note(caller.call, ((x, handed.get(wishes[key] or "", fixed.get(x))) for key, x, _ in given))
         order = {name: i for i, name in enumerate(arguments)}
         places = {key: -1 for key in roots} | {key: len(order) for key, *_ in given}
         return sorted(places, key=lambda key: order.get(wishes.get(key) or self.names.wish(key) or "", places[key]))
@@ -659,19 +674,3 @@ class _Shapes(ast.NodeTransformer):
                 if isinstance(arg, ast.Tuple) and (key := self.keys.get(ast.literal_eval(arg))) is not None:
                     node.args[i] = ast.Attribute(ast.Name(key, ast.Load()), "shape", ast.Load())
         return node
-
-
-def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:
-    """The tree of dicts that has each value at its path."""
-    found: dict[Any, Any] = {}
-    for path, x in pairs:
-        inner = found
-        for key in path[:-1]:
-            inner = inner.setdefault(key, {})
-        inner[path[-1]] = x
-    return found
-
-
-def common_path(paths: Iterable[Path]) -> Path:
-    """The path of the smallest tree that has all of them."""
-    return tuple(os.path.commonprefix([path[:-1] for path in paths]))

@@ -28,6 +28,7 @@ from ...tf.values import nest
 from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
+from ..writing.graph import ValueMap, ValueSet
 from . import calls, derivatives, layout, parameters, recorded, scopes, trees
 from .listing import identifier, unused
 from .operations import Code, Taken
@@ -71,7 +72,7 @@ class TapeFunction:
         """`sources` as the code takes them: values for variables with paths as nested dicts, all else as it is."""
         if self._paths is None or isinstance(sources, Mapping):
             return sources
-        return recorded.nested(zip(self._paths, sources, strict=True))
+        return trees.nested(zip(self._paths, sources, strict=True))
 
     @property
     def code(self) -> str:
@@ -165,7 +166,7 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
         )
         result = function(*args)
     bound = inspect.signature(function).bind(*args).arguments
-    names = {id(leaf.array): name for name, x in bound.items() if (leaf := leaf_of(x)) is not None}
+    names = ValueMap((leaf.array, name) for name, x in bound.items() if (leaf := leaf_of(x)) is not None)
     apart = len(bound) == len(args) > 0 and all(parameters.is_parameter_name(name) for name in bound)
     rest = dict(zip(list(bound)[1:], args[1:], strict=True)) if apart else ()
     first = next(iter(bound)) if apart else None
@@ -176,7 +177,7 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
 @dataclass
 class Recorded:
     """A recorded program: `values` are in its slots, `entries` are those of the recording, `owner` has for each of its sources
-    whose it is. `names`: of arrays, by id, that the user's code has; `unnamed`: of constants for which it has none; `partial`:
+    whose it is. `names`: of arrays, that the user's code has; `unnamed`: of constants for which it has none; `partial`:
     the parameters that are trees which have more in them."""
 
     arguments: Sequence[Parameter]
@@ -188,8 +189,8 @@ class Recorded:
     starts: Structure
     target: Nest
     ends: Structure
-    names: dict[int, str]
-    unnamed: dict[int, str]
+    names: ValueMap[str]
+    unnamed: ValueMap[str]
     parameter: str = "sources"
     partial: Set[str] = frozenset()
 
@@ -206,7 +207,7 @@ class Recorded:
         leaves = {self.parameter: {path[1:]: x for path, x in zip(self.tree(), self.held(), strict=True) if path}}
         structures = {self.parameter: self.sources}
         if tree_paths(self.sources) is not None:
-            structures[self.parameter] = recorded.nested(leaves[self.parameter].items())
+            structures[self.parameter] = trees.nested(leaves[self.parameter].items())
         for each in self.arguments:
             if each.path:
                 structures[each.name] = each.of
@@ -226,13 +227,13 @@ class Recorded:
                     found[unused(identifier(wish), {*own, *found})] = (name, *path)
         return found
 
-    def places(self) -> dict[int, Path]:
-        """The paths of arrays, by id, in the user's dicts, lists and objects."""
-        known: dict[int, Path] = {}
-        for i, name in self.names.items():
+    def places(self) -> ValueMap[Path]:
+        """The paths of arrays in the user's dicts, lists and objects."""
+        known = ValueMap[Path]()
+        for x, name in self.names.items():
             with contextlib.suppress(SyntaxError):  # a library's own names need not be code
                 if place := layout.place_of(layout.parsed(name)):
-                    known[i] = place[0], *place[1]
+                    known[x] = place[0], *place[1]
         return known
 
     def tree(self) -> list[Path]:
@@ -244,13 +245,13 @@ class Recorded:
         return [(self.parameter, *path) if None not in path else () for path in paths] if paths else [()] * count
 
 
-def is_tree(sources: Nest, names: Mapping[int, str]) -> bool:
+def is_tree(sources: Nest, names: ValueMap[str]) -> bool:
     """Whether a structure has arrays by names and no other leaves, has others in it, or is long and its arrays have no other
-    `names`, by id."""
+    `names`."""
     leaves = [leaf_of(x) for _, x in trees.leaves_of(sources)]
     if not isinstance(sources, (list, tuple)) or any(leaf_of(x) is None for x in sources):
         return leaf_of(sources) is None and None not in leaves
-    called = [names.get(id(leaf.array), "") for leaf in leaves if leaf is not None]
+    called = [names.get(leaf.array, "") for leaf in leaves if leaf is not None]
     return len(called) > trees.FEW and all(name.endswith(f"[{i}]") for i, name in enumerate(called))
 
 
@@ -262,7 +263,7 @@ def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:
     paths = [tuple(str(getattr(v, "path", "")).split("/")) for v in sources]
     if min(map(len, paths)) < 2 or len(set(paths)) < len(paths):
         return None
-    start = len(recorded.common_path(paths))
+    start = len(trees.common_path(paths))
     return [path[start:] for path in paths]
 
 
@@ -322,23 +323,24 @@ class Module:
         program, values, writer = parts.program, parts.values, self.writer
         self.scope.taken |= {each.name for each in parts.arguments}
         writer.read(parts.entries, self.flat)
-        writer.called = parts.names | {id(each.array): each.name for each in parts.arguments if not each.path}
-        places = dict(zip(map(id, parts.held()), parts.tree(), strict=True))
-        places |= {id(each.array): (each.name, *each.path) for each in parts.arguments if each.path}
+        given_names = [(each.array, each.name) for each in parts.arguments if not each.path]
+        writer.called = ValueMap([*parts.names.items(), *given_names])
+        places = [*zip(parts.held(), parts.tree(), strict=True)]
+        places += [(each.array, (each.name, *each.path)) for each in parts.arguments if each.path]
         given, inner = parts.trees(), parts.parts()
         for wish, (root, *path) in inner.items():
             given[wish] = trees.part_at(given[root], path)
-            places |= {id(x): (wish, *way) for way, x in trees.leaves_of(given[wish])}
+            places += [(x, (wish, *way)) for way, x in trees.leaves_of(given[wish])]
         writer.lines(program, values)  # which opens calls
-        writer.take_trees({i: path for i, path in places.items() if path}, given, parts.places())
+        writer.take_trees(ValueMap(each for each in ValueMap(places).items() if each[1]), given, parts.places())
         lines = writer.lines(program, values)
-        varying = {id(values[slot]) for slot in program.sources if slot is not None}
-        varying |= {id(line.outputs[j]) for line in lines for j in line.active_outs}
+        varying = ValueSet(values[slot] for slot in program.sources if slot is not None)
+        varying.update(line.outputs[j] for line in lines for j in line.active_outs)
         scope = recorded.Scope()
         ends = []
         for slot, leaf in zip(program.targets, parts.ends.leaves, strict=True):
             x = leaf.array if slot is None else values[slot] if slot < len(values) else leaf.array
-            ends.append(writer.argument(x, slot is not None and id(x) in varying, scope))
+            ends.append(writer.argument(x, slot is not None and x in varying, scope))
 
         def like(tree: Nest) -> str | None:
             names = (name for name, x in given.items() if trees.kind_of(x) == trees.kind_of(tree) and not self.flat)
@@ -348,14 +350,14 @@ class Module:
         result = layout.parsed(packed(parts.target, iter(ends), like))
         statements = writer.block(lines, calls.depth_of(lines), scope)
         names = writer.names
-        for i, key in scope.keys.items():
-            if "[" not in parts.names.get(i, "["):  # no parts of containers
-                names.wishes.setdefault(key, identifier(parts.names[i]))
+        for x, key in scope.keys.items():
+            if "[" not in parts.names.get(x, "["):  # no parts of containers
+                names.wishes.setdefault(key, identifier(parts.names[x]))
         roots, unpacking = self._sources(parts, scope, inner)
         used = names.roots([*ends, *(key for s in statements for key in s.keys())])
-        for key, x in scope.constants.values():
+        for x, key in scope.constants.items():
             if key in used:
-                called = parts.names.get(id(x)) or parts.unnamed.get(id(x)) or writer.constants.get(id(x))
+                called = parts.names.get(x) or parts.unnamed.get(x) or writer.constants.get(x)
                 names.meanings[key] = layout.parsed(self.code.constant(x, called))
         function = scopes.Function(
             [key for name, key in roots.items() if name not in inner], [*unpacking, *statements], result
@@ -378,14 +380,14 @@ class Module:
     ) -> tuple[dict[str, scopes.Key], list[scopes.Statement]]:
         """The parameters by their names, and statements that take them apart."""
         names, held, first = self.writer.names, parts.held(), scopes.new_key()
-        keys = [scope.keys.get(id(x)) for x in held]
+        keys = [scope.keys.get(x) for x in held]
         single = leaf_of(parts.sources) is not None
         if single:
             first = keys[0] or first
         texts, paths = list(_paths(parts.sources, first)), parts.tree()
-        wishes = {key: parts.names.get(id(x)) for key, x in zip(keys, held, strict=True) if key}
+        wishes = {key: parts.names.get(x) for key, x in zip(keys, held, strict=True) if key}
         names.wishes |= {key: identifier(wish) for key, wish in wishes.items() if wish}
-        names.wishes[first] = identifier(parts.names.get(id(held[0]), "x")) if single else parts.parameter
+        names.wishes[first] = identifier(parts.names.get(held[0], "x")) if single else parts.parameter
         statements: list[scopes.Statement] = []
         whole = isinstance(parts.sources, (list, tuple)) and all(keys) and not any(paths)
         if whole and keys and texts == [f"{first}[{i}]" for i in range(len(keys))]:
@@ -397,7 +399,7 @@ class Module:
                     names.meanings[key] = trees.item(first, path[1:]) if path else layout.parsed(text)
         roots = {parts.parameter: first}
         for each in parts.arguments:
-            key = scope.keys.get(id(each.array)) or scopes.new_key()
+            key = scope.keys.get(each.array) or scopes.new_key()
             root = roots.setdefault(each.name, scopes.new_key() if each.path else key)
             names.wishes[root] = each.name
             if each.path:
@@ -405,7 +407,7 @@ class Module:
         for wish, (above, *rest) in inner.items():
             tree = roots[wish] = scopes.new_key()
             names.wishes[tree], names.meanings[tree] = wish, trees.item(roots[above], tuple(rest))
-            leaves = ((way, scope.keys.get(id(x))) for way, x in trees.leaves_of(self.writer.shapes[wish]))
+            leaves = ((way, scope.keys.get(x)) for way, x in trees.leaves_of(self.writer.shapes[wish]))
             names.meanings |= {key: trees.item(tree, way) for way, key in leaves if key is not None}
         for key, path in scope.trees.items():
             names.meanings[key] = trees.item(roots[path[0]], path[1:])

@@ -198,7 +198,6 @@ class _Writer:
         self.letters = (x for x in letters if x not in taken and x[0] != "d")  # d is a tangent's
         self.sources, self.ends = (list(map(self.of, values)) for values in (function.sources, function.targets))
         self.named = {slot: self.of(x) for slot, x in arrays.items()}
-        self.maker = {id(x): i for i, entry in enumerate(walk.recording.entries) for x in entry.outputs}
         self.constants: set[str] = set()  # that a row defines
 
     def label(self, step: int) -> str:
@@ -276,7 +275,7 @@ class _Writer:
             return None
         self.constants.add(name)
         said = type_of(x) if is_key(x) or x.size != 1 else number_text(x)
-        return Row([name], f"constant {said}", [], f"{type_of(x)}, a constant", self.maker.get(id(x)))
+        return Row([name], f"constant {said}", [], f"{type_of(x)}, a constant", self.walk.names.graph.position(x))
 
 
 def _insert(rows: list[Row], row: Row, direction: int) -> None:

@@ -33,6 +33,7 @@ from ...tape.structures import conjugate, sources_of, targets_of
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, table_html, value_text
 from ...tf.values.types import Array, Nest
+from ..writing.graph import ValueMap
 from . import listing
 from .inside import program_of, recorded
 from .listing import Names
@@ -183,13 +184,13 @@ class Backward:
             arrays |= {step.outs[j]: self.recording.entries[position].outputs[j] for j in step.active_outs}
         return arrays
 
-    def tangents(self, directions: Sequence[Array]) -> dict[int, Array]:
-        """The tangents of the sources and of what is computed from them, by the id of the array: one forward sweep."""
+    def tangents(self, directions: Sequence[Array]) -> ValueMap[Array]:
+        """The tangents of the sources and of what is computed from them: one forward sweep."""
         starts = [directions[i] for i in self.query.owners]
         arrays = self.active()
         with active.outside():
             tangents_out = derivatives.push(replace(self.program, targets=tuple(arrays)), self.values, starts)
-        return {id(x): t for x, t in zip(arrays.values(), tangents_out, strict=True) if t is not None}
+        return ValueMap((x, t) for x, t in zip(arrays.values(), tangents_out, strict=True) if t is not None)
 
     def _heading(self) -> str:
         seeds = [(t, x) for t, x in zip(self.program.targets, self.seeds, strict=True) if t is not None]
@@ -273,9 +274,9 @@ def first_not_finite(walk: Backward) -> NonFiniteError | None:
 
 def _first_value(walk: Backward, around: str = "") -> NonFiniteError | None:
     """Of values alone. `around`: the operation, and the round of it, that the walk is inside."""
-    entries, names = walk.recording.entries, walk.names
-    for position in listing.ancestors(entries, walk.query.targets)[0]:
-        entry = entries[position]
+    names = walk.names
+    for position in names.graph.before(walk.query.targets):
+        entry = names.graph.operations[position]
         bad = list(filter(_is_not_finite, entry.outputs))
         if not bad:
             continue
@@ -333,7 +334,7 @@ def _inside(walk: Backward, entry: Entry, came: Cotangents, place: str) -> NonFi
     ends, starts = [x for x, _ in pairs], list(filter(_is_inexact, part.inputs))
     with active.outside():
         cotangents = None if came is None else [conjugate(ct) for _, ct in pairs]
-    inner = Backward(tape, ends, starts, cotangents, Names(tape._usable(), [part.named()]))
+    inner = Backward(tape, ends, starts, cotangents, Names(tape._usable().folded(), [part.named()]))
     inner.of = walk.of
     error = (_first_value if came is None else _first_cotangent)(inner, f"{place}: {part.where}")
     if error is not None:

@@ -21,6 +21,7 @@ from ...tape.query import Query, in_recorded_types
 from ...tape.recording import Entry, Recording
 from ...tape.structures import sources_of, targets_of
 from ...tf.values.types import Nest
+from ..writing.graph import ValueMap
 
 
 class Seen(GradientTape):
@@ -109,20 +110,20 @@ class Seen(GradientTape):
         >>> print(f(x, rate=2.0))
         6.0
         """
-        return self._as_function(target, sources, arguments, {}, flat)
+        return self._as_function(target, sources, arguments, ValueMap(), flat)
 
     def _as_function(
         self,
         target: Nest,
         sources: Nest,
         arguments: Nest,
-        called: dict[int, str],
+        called: ValueMap[str],
         flat: bool = False,
         parameter: str | None = None,
         replayable: bool = True,
         spaces: Sequence[dict[str, Any]] | None = None,
     ) -> Any:
-        """`as_function`. `called`: names for arrays, by their identity; `parameter`: that of the first parameter; `replayable`:
+        """`as_function`. `called`: names for arrays; `parameter`: that of the first parameter; `replayable`:
         whether what was not recorded is looked for; `spaces`: where names are, if not in the code that is running."""
         recording = self._usable().folded()
         ends, starts = targets_of(target), sources_of(sources)
@@ -158,7 +159,7 @@ class Seen(GradientTape):
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
         arrays = [*values, *(leaf.array for leaf in starts.leaves)]
-        names, unnamed = named.only(arrays) | called, named.unnamed(arrays)
+        names, unnamed = ValueMap([*named.only(arrays).items(), *called.items()]), named.unnamed(arrays)
         first = parameter or ("params" if tree is not None or source.is_tree(sources, names) else "sources")
         parts = source.Recorded(
             rest.all, program, values, recording.entries, owner, sources, starts, target, ends, names, unnamed, first

@@ -17,8 +17,8 @@ from ...tf.values.shown import number_text
 from ...tf.values.structures import is_variable
 from ...tf.values.types import Array
 from .flow import KERAS_GIVES_NUMPY, Assignment, Text, root, scope_of
-from .graph_evidence import Graph
-from .listing import Variables, dependents, running, watched_as
+from .graph_evidence import GraphEvidence
+from .listing import Variables, running, watched_as
 from .reasons import At, Reason, at, reason
 
 # What Python and NumPy make, which no tape records.
@@ -68,7 +68,7 @@ class Texts:
 class TextEvidence:
     """What the texts tell of the source at a `position`; `values` are what the user's names hold now."""
 
-    def __init__(self, graph: Graph, values: Variables, texts: Texts, position: int):
+    def __init__(self, graph: GraphEvidence, values: Variables, texts: Texts, position: int):
         self.graph, self.values, self.texts, self.position = graph, values, texts, position
         self.both = (texts.block, texts.here)
 
@@ -97,7 +97,7 @@ class TextEvidence:
         graph, array = self.graph, self.graph.source.array
         if is_variable(graph.source.value) or id(array) in graph.watched:
             return []
-        made, watched = graph.made.get(id(array)), graph.marked("watch")[::-1]
+        made, watched = graph.made_by(array), graph.marked("watch")[::-1]
         mark = next((m for m in watched if m.where and watched_as(m) == graph.name and self.texts.sees(m.where)), None)
         former = None if mark is None else f"the value that was watched at {line_of(mark.where)}"
         for statement, was in self._replaced() if mark is None else ():
@@ -122,7 +122,7 @@ class TextEvidence:
             last = self.texts.bound(name)[:1]
             made = next((a for a in last if not a.says("python") and not a.inside), None)
             called, uses = name, frozenset() if made is None else made.uses
-        seen = sorted(filter(None, (graph.names.name(x) for x, _ in graph.leaves(target))))
+        seen = sorted(filter(None, (graph.names.name(x) for x, _ in graph.leaves([target]))))
         of = " and ".join(n for n in seen if root(n) in uses)
         if name is not None and not of:
             return None
@@ -133,7 +133,7 @@ class TextEvidence:
         """Whether an array was computed from a Variable that no name means any more."""
         held = {id(x) for x in self.values.values()}
         lost = [arrays.values() for key, (_, arrays) in self.graph.recording.variables.items() if key not in held]
-        return any(id(array) in dependents(self.graph.entries, arrays) for arrays in lost)
+        return any(array in self.graph.after(arrays) for arrays in lost)
 
     def number(self, role: str, value: Value) -> Reason:
         """Of a number that is no tensor: where it was made."""
@@ -222,7 +222,7 @@ class TextEvidence:
 
     def _shaped(self, column: Array) -> bool:
         """Whether the program made a value a column on purpose; True also where nothing is known of it."""
-        if (entry := self.graph.made.get(id(column))) is not None:
+        if (entry := self.graph.made_by(column)) is not None:
             return entry.op.name in _SHAPING
         name = self.graph.names.name(column)
         bound = self.texts.bound(name) if name else []
@@ -245,8 +245,7 @@ class TextEvidence:
             return graph.breaks(came), True
         broken = self._statement(statement, binds, came, graph.name)
         # the target itself may stand outside as well
-        on_tape = id(target) in graph.made or id(target) in graph.watched
-        late = [] if on_tape else [self.outside(target)]
+        late = [] if graph.on_tape(target) else [self.outside(target)]
         late = [r for r in late if r.kind in ("before", "after", "stopped") and r.kind != broken.kind]
         constant = self._constant(binds, target)
         behind = [] if constant is None else graph.breaks([target], [constant])
@@ -283,7 +282,7 @@ class TextEvidence:
         return any(self._depends(x) for entry in self._at(statement) for x in entry.outputs)
 
     def _depends(self, x: Array | None) -> bool:
-        return x is not None and id(x) in self.graph.dependents
+        return x is not None and x in self.graph.dependents
 
     def _array_of(self, name: str) -> Array | None:
         value = self.values.get(name)
@@ -296,15 +295,15 @@ class TextEvidence:
 
     def _frontier(self, statement: Assignment) -> list[Array]:
         """The values depending on the source that a statement uses: the last that it computed itself, or what it names."""
-        used = {id(x) for entry in self.graph.entries for x in entry.inputs}
-        made = [x for entry in self._at(statement) for x in entry.outputs if self._depends(x) and id(x) not in used]
+        made = [x for entry in self._at(statement) for x in entry.outputs if self._depends(x)]
+        made = [x for x in made if not self.graph.uses(x)]
         return made or list(filter(self._depends, map(self._array_of, sorted(statement.uses))))
 
     def _constant(self, binds: str, target: Array) -> Array | None:
         """The value under the name `binds` from which the target was computed; where the name means another now, the one
         constant that it was computed from."""
         x, names = self._array_of(binds), self.graph.names
-        leaves = [y for y, _ in self.graph.leaves(target) if isinstance(y, jax.Array) and y is not target]
+        leaves = [y for y, _ in self.graph.leaves([target]) if isinstance(y, jax.Array) and y is not target]
         leaves = [y for y in leaves if has_tangent(y) and (y.ndim or names.name(y) or id(y) not in self.graph.watched)]
         return leaves[0] if len(leaves) == 1 and (x is None or x is target) else x
 
@@ -349,9 +348,9 @@ class TextEvidence:
 
     def _converted(self, statement: Assignment, came: Sequence[Array]) -> Any:
         """Where a function that a statement calls converted a value to NumPy or Python, if that is on record."""
-        made = self.graph.positions
-        begin = max([made[id(x)] + 1 for x in came if id(x) in made], default=0)
-        ran = [made[id(entry.outputs[0])] for entry in self._at(statement) if entry.outputs]
+        positions = map(self.graph.position, came)
+        begin = max([position + 1 for position in positions if position is not None], default=0)
+        ran = [i for i, entry in enumerate(self.graph.entries) if entry.outputs and statement.holds(entry.line)]
         end = min([position for position in ran if position >= begin], default=len(self.graph.entries))
         marks = [mark for mark in self.graph.conversions() if begin <= mark.position <= end]
         if any(statement.holds(line_of(mark.where)) for mark in marks):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os.path
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -14,6 +15,7 @@ from ...tape.derivative import DerivativeOp
 from ...tape.recording import Entry
 from ...tf.values.structures import leaf_of
 from ...tf.values.types import Nest
+from ..writing.graph import ValueMap
 from . import again, layout
 from .scopes import Function, Key, Names, Statement, keys_of, new_key
 
@@ -26,19 +28,19 @@ Shapes: TypeAlias = Mapping[str, Any]  # dicts, lists and tuples like a tree, by
 class Computed:
     """The trees that are computed of others, leaf by leaf, as ``jax.tree.map`` and `gradient` do it.
 
-    ``paths`` has the path of each leaf, by id; ``shapes`` the trees by their keys, with the leaves; ``of`` what they came of;
+    ``paths`` has the path of each leaf; ``shapes`` the trees by their keys, with the leaves; ``of`` what they came of;
     ``names`` what the user's code calls them.
 
     Args:
-      paths: those of the leaves of trees that are given, by id.
+      paths: those of the leaves of trees that are given.
       shapes: these trees, by their names.
-      named: the paths of values, by id, as the user's code has them.
+      named: the paths of values, as the user's code has them.
     """
 
-    def __init__(self, entries: Iterable[Entry], paths: Mapping[int, Path], shapes: Shapes, named: Mapping[int, Path]):
+    def __init__(self, entries: Iterable[Entry], paths: ValueMap[Path], shapes: Shapes, named: ValueMap[Path]):
         self.names: dict[Key, str] = {}
         self.of: dict[Key, set[str]] = {}
-        places = dict(paths)
+        places = ValueMap(paths.items())
         leaves: dict[str, dict[Path, Value]] = {}
         # by what is done those that are being made, one for each time that it is done to a leaf
         roots: dict[Hashable, list[Key]] = {}
@@ -53,9 +55,9 @@ class Computed:
                 known = roots.setdefault(about, [])
                 known += [new_key()] * (times == len(known))
                 root = known[times]
-                places[id(x)] = (root, *way)
-                if named.get(id(x), ())[1:] == way:
-                    self.names[root] = named[id(x)][0]
+                places[x] = (root, *way)
+                if named.get(x, ())[1:] == way:
+                    self.names[root] = named[x][0]
                 leaves.setdefault(root, {})[way] = x
                 self.of.setdefault(root, set()).update(of)
         self.shapes = dict[str, Any](shapes)
@@ -64,7 +66,7 @@ class Computed:
             if like is not None and all(kind_of(other) == kind_of(like) for other in others) and len(mine) > 1:
                 if (tree := filled(like, mine)) is not None:
                     self.shapes[root] = tree
-        self.paths = {i: path for i, path in places.items() if path[0] in self.shapes}
+        self.paths = ValueMap((x, path) for x, path in places.items() if path[0] in self.shapes)
 
     def given(self, tree: str) -> str:
         """The tree that is given, of which one is computed."""
@@ -73,7 +75,7 @@ class Computed:
         return tree
 
 
-def _found(entry: Entry, places: Mapping[int, Path]) -> Iterator[tuple[Value, Hashable, set[str], Path]]:
+def _found(entry: Entry, places: ValueMap[Path]) -> Iterator[tuple[Value, Hashable, set[str], Path]]:
     """The results that come of leaves at one path: with what is done, the trees of these leaves, and the path."""
     op = entry.op
     if isinstance(op, DerivativeOp) and op.kind == "gradient":
@@ -81,15 +83,15 @@ def _found(entry: Entry, places: Mapping[int, Path]) -> Iterator[tuple[Value, Ha
         sources = [values[slot] for slot in op.program.sources if slot is not None]
         if len(sources) == len(entry.outputs):
             for x, source in zip(entry.outputs, sources, strict=True):
-                if id(source) in places:
-                    root, *path = places[id(source)]
+                if source in places:
+                    root, *path = places[source]
                     yield x, ("gradient", root), {root}, tuple(path)
         return
-    known = {id(x): places[id(x)] for x in entry.inputs if id(x) in places}
+    known = ValueMap((x, places[x]) for x in entry.inputs if x in places)
     together = len(entry.outputs) > 1 and len({path[1:] for path in known.values()}) > 1  # each may be of another leaf
     linked = again.links(entry) if together else [range(len(entry.inputs))] * len(entry.outputs)
     for j, (x, inputs) in enumerate(zip(entry.outputs, linked, strict=True)):
-        paths = {known[id(entry.inputs[i])] for i in inputs if id(entry.inputs[i]) in known}
+        paths = {known[entry.inputs[i]] for i in inputs if entry.inputs[i] in known}
         if len({path[1:] for path in paths}) == 1:
             roots = {path[0] for path in paths}
             yield x, (op.name, together or j, frozenset(roots)), roots, min(paths)[1:]
@@ -133,6 +135,22 @@ def part_at(tree: Any, path: Sequence[Any]) -> Any:
     for key in path:
         tree = getattr(tree, key) if isinstance(key, layout.Field) else tree[key]
     return tree
+
+
+def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:
+    """The tree of dicts that has each value at its path."""
+    found: dict[Any, Any] = {}
+    for path, x in pairs:
+        inner = found
+        for key in path[:-1]:
+            inner = inner.setdefault(key, {})
+        inner[path[-1]] = x
+    return found
+
+
+def common_path(paths: Iterable[Path]) -> Path:
+    """The path of the smallest tree that has all of them."""
+    return tuple(os.path.commonprefix([path[:-1] for path in paths]))
 
 
 # How a tree is written that is no dict, list or tuple: like another one.

@@ -476,6 +476,22 @@ def weighted_parts():
     return (o, loss, [x, c])
 
 
+def partly_watched():
+    x = tf.constant(X)
+    q = tf.constant(2.0)
+    with tf.GradientTape(persistent=True) as o:
+        o.watch(q)
+        p = q * 3.0
+        with tf.GradientTape() as t2:
+            t2.watch([p, x])
+            with tf.GradientTape() as t1:
+                t1.watch([p, x])
+                y = q * p**2 + x**3  # what does not depend on x is left out of the inner function
+            g = t1.gradient(y, [p, x])[1]
+        loss = tf.reduce_sum(t2.gradient(g, x)) * q
+    return (o, loss, q)
+
+
 def shared():
     x, z = tf.constant(X), tf.constant(X[::-1].copy())
     with tf.GradientTape(persistent=True) as o:
@@ -523,6 +539,7 @@ PROGRAMS = [
     late2,
     manyfresh,
     weighted_parts,
+    partly_watched,
     shared,
 ]
 

@@ -291,6 +291,200 @@ def test_a_rule_that_raises_by_design():
     compare(tape, y, x)
 
 
+@equinox.filter_custom_jvp
+def squared(x):
+    return jnp.sum(x**2)
+
+
+@squared.def_jvp
+def squared_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return squared(x), jnp.sum(2 * x * dx)
+
+
+@equinox.filter_custom_vjp
+def cubed(x):
+    return jnp.sum(x**3)
+
+
+@cubed.def_fwd
+def cubed_fwd(perturbed, x):
+    return cubed(x), x
+
+
+@cubed.def_bwd
+def cubed_bwd(x, g, perturbed, x_):
+    return 3 * x**2 * g
+
+
+@pytest.mark.parametrize("rule", [squared, cubed])
+def test_a_rule_of_equinox_that_calls_its_function_is_written_once(rule):
+    tape, y, x = recorded(lambda x: rule(x * jnp.arange(3.0)))
+    function = tape.as_function(y, x)
+    assert function.constants == {} and function.code.count("def fn_wrap") <= 3
+    compare(tape, y, x)
+    names = {"jax": jax, "jnp": jnp}
+    exec(function.code, names)
+    np.testing.assert_allclose(jax.grad(jax.grad(names["f"]))(x), jax.grad(jax.grad(function))(x), rtol=1e-6)
+
+
+def sine(derivative):
+    @jax.custom_jvp
+    def same(x):
+        return jnp.sin(x)
+
+    same.defjvp(lambda primals, tangents: (same(*primals), derivative(*primals) * tangents[0]))
+    return same
+
+
+def test_two_functions_of_one_name_are_two_whose_rules_differ():
+    expected = sine(sine(jnp.exp))
+    tape, y, x = recorded(expected)
+    function = tape.as_function(y, x)
+    names = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(function.code, names)
+    found = names["f"]
+    for _ in range(4):
+        np.testing.assert_allclose(found(x), expected(x), rtol=1e-5)
+        found, expected = jax.grad(found), jax.grad(expected)
+
+
+# ---- lists of numbers ----
+
+
+def rotation(t):
+    c, s = jnp.cos(t), jnp.sin(t)
+    return jnp.array([[c, -s], [s, c]])
+
+
+def rotation_of_tensors(t):
+    return tf.convert_to_tensor([[tf.cos(t), -tf.sin(t)], [tf.sin(t), tf.cos(t)]])
+
+
+def skew(t):
+    a = jnp.sin(t)
+    return jnp.array([[0.0, -a], [a, 1.0]])
+
+
+def in_one_row(t):
+    a = jnp.exp(t)
+    return jnp.asarray([a, t, a * t])
+
+
+def of_filled_rows(t):
+    return jnp.concatenate([jnp.full((1,), jnp.sin(t)), t[None], jnp.full((1,), 2.0)])
+
+
+@pytest.mark.parametrize("matrix", [rotation, rotation_of_tensors, skew, in_one_row, of_filled_rows])
+def test_a_list_of_numbers_is_made_in_one_function(matrix):
+    def called(t):
+        return jnp.sum(jnp.asarray(matrix(t)) * jnp.asarray(matrix(t * 2)))
+
+    tape, y, x = recorded(called)
+    code = tape.as_function(y, x).code
+    assert code.count("def ") == 2 and code.count(f"{matrix.__name__}(x") == 2, code
+    assert "[None]" not in code and "jnp.stack([" in code
+    compare(tape, y, x)
+
+
+# ---- the parameters of functions ----
+
+
+def riccati(A, B, P):
+    def body(c, t):
+        return t[0] @ c + t[1], None
+
+    return jax.lax.scan(body, P, (A, B))[0]
+
+
+def fit_loss(p, x, y, l2):
+    return jnp.mean((x @ p["w"] + p["b"] - y) ** 2) + l2 * jnp.sum(p["w"] ** 2)
+
+
+def contracted(psi, u, k):
+    return jnp.tensordot(u, psi, [[1], [k]])
+
+
+def turned(axis, angle=0.0):
+    angle = angle / 2
+    return jnp.cos(angle) if axis == "x" else jnp.sin(angle)
+
+
+def of_riccati(a):
+    return riccati(jnp.sin(a["A"]), jnp.cos(a["A"]), a["P"] * 2.0)
+
+
+def of_fit_loss(a):
+    stepped = {"w": a["w"] * 2.0, "b": a["b"] - 1.0}
+    return fit_loss(stepped, jnp.ones((8, 3)), jnp.zeros(8), a["l2"])
+
+
+def of_contracted(a):
+    return contracted(
+        a["x"] * 2.0,
+        jnp.sin(a["x"]),
+        1,
+    )
+
+
+def of_turned(a):
+    return turned("x", angle=a["x"] * 3.0) * turned("y", a["x"] + 1.0)
+
+
+PARAMETERS = {
+    "def riccati(A, B, P):": (of_riccati, {"A": (3, 2, 2), "P": (2, 2)}),
+    "def fit_loss(l2, p_w, p_b):": (of_fit_loss, {"w": (3,), "b": (), "l2": ()}),
+    "def contracted(psi, u):": (of_contracted, {"x": (2, 2)}),
+    "def turned(angle):": (of_turned, {"x": (3,)}),
+}
+
+
+@pytest.mark.parametrize("head", PARAMETERS)
+def test_a_parameter_has_its_own_name(head):
+    program, shapes = PARAMETERS[head]
+    rng = np.random.default_rng(0)
+    tree = {name: jnp.asarray(rng.normal(size=shape), jnp.float32) for name, shape in shapes.items()}
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(tree)
+        result = jnp.sum(program(tree))
+    function = tape.as_function(result, tree)
+    assert head in function.code, function.code
+    names = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(function.code, names)
+    np.testing.assert_allclose(names["f"](tree), result, rtol=1e-5)
+    other = jax.tree.map(lambda x: x * 1.3 + 0.1, tree)
+    np.testing.assert_allclose(names["f"](other), jnp.sum(program(other)), rtol=1e-5)
+
+
+# ---- operations that are one of JAX's functions ----
+
+A = jnp.arange(12.0).reshape(4, 3) ** 2 + 1
+ONE_CALL = {
+    "jnp.linalg.svd(A, full_matrices=False)": lambda a: jnp.linalg.svd(a, full_matrices=False)[1],
+    "jnp.linalg.svd(A, compute_uv=False)": lambda a: jnp.linalg.svd(a, compute_uv=False),
+    "jnp.fft.rfft(A)": lambda a: jnp.abs(jnp.fft.rfft(a)),
+    "jnp.fft.irfft(A)": jnp.fft.irfft,
+    "jnp.fft.irfft2(jnp.fft.rfft2(A))": lambda a: jnp.fft.irfft2(jnp.fft.rfft2(a)),
+    "jnp.diag(A[0])": lambda a: tf.linalg.diag(a[0]),
+    'jnp.vectorize(jnp.diag, signature="(n)->(n,n)")(A)': tf.linalg.diag,
+    "jnp.fill_diagonal(A, A[0], inplace=False)": lambda a: tf.linalg.set_diag(a, a[0]),
+    "jax.lax.dynamic_slice(": lambda a: jax.lax.fori_loop(0, 3, lambda i, c: c * a[i], jnp.ones(3)),
+}
+
+
+@pytest.mark.parametrize("text", ONE_CALL)
+def test_an_operation_is_written_as_the_function_that_does_it(text):
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(A)
+        y = jnp.sum(jnp.asarray(ONE_CALL[text](A)) ** 3)
+    code = tape.as_function(y, A).code
+    assert text in code and "bind(" not in code, code
+    names = {"jax": jax, "jnp": jnp, "np": np}
+    exec(code, names)
+    np.testing.assert_allclose(names["f"](A), y, rtol=1e-5)
+    np.testing.assert_allclose(jax.grad(names["f"])(A), tape.gradient(y, A), rtol=1e-4, atol=1e-4)
+
+
 # ---- equations without results ----
 
 nothing = jax.custom_jvp(lambda t: t)

@@ -20,9 +20,10 @@ from ....tape.gradient_tape import GradientTape
 from ....tape.recording import type_of
 from ....tf.values import keras_fence
 from ....tf.values.tensor import Tensor
-from ...seeing import layout, recorded, source
+from ...seeing import layout, source, trees
 from ...seeing.listing import identifier, unused
 from ...seeing.tables import sections
+from ...writing.graph import ValueMap
 from .comparing import STEPS
 from .observing import Applied, Carried, Gradient, Observer, Optimizer
 from .optimizers import optax_text
@@ -97,7 +98,7 @@ class Module:
 
     def _tree(self, values: dict[str, Any]) -> dict[str, Any]:
         """Values of variables by name, as the nested dicts that the written functions take."""
-        return recorded.nested((self.groups.get(name, (name,)), x) for name, x in values.items())
+        return trees.nested((self.groups.get(name, (name,)), x) for name, x in values.items())
 
     def _tops(self, names: Sequence[str]) -> list[str]:
         """The groups that these names are; none if they are all that is trained."""
@@ -293,7 +294,9 @@ class Module:
             tape._recording.watch(count._array)  # type: ignore[union-attr]  # `watch` takes no integers
             rate = schedule(count)
         try:
-            function = tape._as_function(rate, count, (), {id(count._array): "count"}, False, "count", replayable=False)
+            function = tape._as_function(
+                rate, count, (), ValueMap([(count._array, "count")]), False, "count", replayable=False
+            )
             for i in (0, 1, 2, 7, 100, 12345):
                 expected, found = (np.asarray(f(jnp.asarray(i, jnp.int32))) for f in (schedule, function))
                 if not np.allclose(expected, found, rtol=1e-6, atol=0):
@@ -354,7 +357,7 @@ class Module:
     def _constants(self) -> tuple[list[str], dict[str, np.ndarray]]:
         """The lines that define small arrays; and others, by name."""
         small = {text.partition(" = ")[0]: text for text in self.module.constants if text.count("\n") <= 8}
-        known = self.module.code.known.values()
+        known = self.module.code.known.items()
         return [*small.values()], {name: np.asarray(x) for x, name in known if name not in small}
 
     def _data(self, first: Sequence[Any]) -> dict[str, Any]:

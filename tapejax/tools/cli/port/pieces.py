@@ -20,6 +20,7 @@ from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
+from ...writing.graph import ValueMap
 from .observing import Applied, Assigned, Block, Gradient, Step
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
@@ -217,4 +218,4 @@ def as_function(piece: Piece, trees: dict[str, Nest], names: dict[str, Value], w
     first = next(iter(wrapped), "params")
     rest = {name: tree for name, tree in wrapped.items() if name != first} | arguments
     target, sources = jax.tree.unflatten(tree, ends), wrapped.get(first, {})
-    return tape._as_function(target, sources, rest, {}, False, first, spaces=[named])
+    return tape._as_function(target, sources, rest, ValueMap(), False, first, spaces=[named])
