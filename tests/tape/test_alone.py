@@ -48,6 +48,7 @@ def test_the_wrapper_answers_as_the_whole(names):
 
 
 ALONE = """
+import sys
 import jax.numpy as jnp
 from tapejax.tape import GradientTape, ForwardAccumulator
 
