@@ -1,12 +1,7 @@
 """What the root of the package loads, and when: nothing with itself, everything with the first of its names."""
 
-import importlib
-import importlib.util
-import sys
-
 import pytest
 
-from tapejax import _finders
 from tests.processes import finish, start
 
 
@@ -82,21 +77,6 @@ print(len(done))
 def test_threads_may_load_it_at_once():
     """Python asks finders under a lock for all imports; a module that waits for the whole would wait for what waits for it."""
     assert run(THREADS) == "6\n"
-
-
-def test_a_library_is_told_of_when_it_has_been_imported(tmp_path, monkeypatch):
-    (tmp_path / "library_of_test.py").write_text("ready = 1\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(_finders, "LIBRARIES", ("library_of_test",))
-    told = []
-    finder = _finders.Libraries(lambda name: told.append((name, sys.modules[name].ready)))
-    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
-    try:
-        assert importlib.util.find_spec("library_of_test") and told == []
-        importlib.import_module("library_of_test")
-    finally:
-        sys.modules.pop("library_of_test", None)
-    assert told == [("library_of_test", 1)]
 
 
 KERAS = """

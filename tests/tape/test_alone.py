@@ -24,7 +24,7 @@ def assert_same(found, expected):
         assert found == expected
     else:
         for x, y in zip(found, expected, strict=True):
-            np.testing.assert_allclose(x, y, rtol=2e-4, atol=1e-5)
+            np.testing.assert_allclose(x, y, rtol=1e-2, atol=1e-5)  # some are in half precision
 
 
 def assert_answers_as_the_whole(names):
