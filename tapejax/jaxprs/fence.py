@@ -332,6 +332,15 @@ _REFUSING = ("jax._src.sharding_impls", "jax._src.random.stateful_rng", "jax._sr
 _adapted = False
 
 
+def _look_for_nans(_: Any) -> None:
+    """Has JAX look at results in this thread as its modes say, local ones before global ones."""
+    modes = config.debug_nans, config.debug_infs
+    if all([mode.get_local() is config_ext.unset for mode in modes]):
+        api._post_hook_state.set_local(config_ext.unset)
+    else:
+        api._post_hook_state.set_local(api._nan_check_posthook if any([mode.value for mode in modes]) else None)
+
+
 def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     """Puts eight of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
 
@@ -405,15 +414,8 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         outputs = trace.run_known(fn, args) if recorded else NotImplemented
         return call_with_rule(fn, *args, **kwargs) if outputs is NotImplemented else outputs
 
-    def look(_: Any) -> None:
-        modes = config.debug_nans, config.debug_infs
-        if all([mode.get_local() is config_ext.unset for mode in modes]):
-            api._post_hook_state.set_local(config_ext.unset)
-        else:
-            api._post_hook_state.set_local(api._nan_check_posthook if any([mode.value for mode in modes]) else None)
-
     for mode in (config.debug_nans, config.debug_infs):
-        mode._update_thread_local_hook = look
+        mode._update_thread_local_hook = _look_for_nans
     rule_type: Any = jax.custom_jvp
     rule_type.__call__ = call_known
     custom_derivatives._maybe_perturbed, core.is_literalable = maybe_perturbed, is_literalable
