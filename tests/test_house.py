@@ -236,4 +236,4 @@ def test_what_conftest_lists_is_there(request):
         (f, name) for f, names in conftest.SAMPLED.items() for name in names.split() if f"test_{name}" not in files[f]
     ] == []
     assert {*conftest.PROCESSES, *conftest.SOME_PROCESSES} <= {*files}
-    assert [f for f, text in files.items() if "\n@pytest.mark.processes" in text] == conftest.SOME_PROCESSES
+    assert sorted(f for f, text in files.items() if "\n@pytest.mark.processes" in text) == conftest.SOME_PROCESSES
