@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,9 +18,20 @@ import numpy as np
 
 from . import canonical
 from .calls import is_filled
-from .canonical import UncacheableError, asking, open_jaxpr
+from .canonical import JAXPR_TYPES, Identity, UncacheableError, asking, open_jaxpr
 from .contents import consts_of
-from .fence import ClosedJaxpr, eval_jaxpr, function_in, stores_in, wrap_init, zeros_of
+from .fence import (
+    MEMOISED,
+    ClosedJaxpr,
+    Noted,
+    Unhashable,
+    WrappedFun,
+    eval_jaxpr,
+    function_in,
+    stores_in,
+    wrap_init,
+    zeros_of,
+)
 from .threads import Setting
 from .types import Function, JaxProgram, Params, Subfun, Value, Values
 
@@ -109,13 +121,15 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
         return None
     if params["symbolic_zeros"] or len(asking.rules) >= RULES_IN_RULES:
         raise UncacheableError("a rule that may be another one each time")
-    function = function_in(params["jvp_jaxpr_fun" if "jvp_jaxpr_fun" in params else "bwd"])
+    subfuns = [params[name] for name in ("jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd") if name in params]
+    function = function_in(subfuns[-1])
     try:
+        python = _origin(subfuns)
         rule = _traced_jvp(params) if "jvp_jaxpr_fun" in params else _traced_vjp(params)
     except Exception as error:  # the user's rule fails, or is not for tracing
         raise UncacheableError("a rule that cannot be traced") from error
     with left_out():
-        key = rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
+        key = python, rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
     for depth, (earlier, stand_in, _) in enumerate(reversed(asking.rules)):
         if earlier == key:
             return stand_in or ("itself", depth)
@@ -124,6 +138,27 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
     stand_in = {}
     with asking.setting(rules=(*asking.rules, (key, stand_in, function))):
         return look(rule, stand_in)
+
+
+def _origin(x: Any) -> Any:
+    """The user's functions and static arguments in what JAX hands over, each by its key, and how JAX has wrapped them.
+
+    Programs without their rules do not tell a rule from another one that it calls. The wrappers are new at each call, and so is
+    what they note: the origin of a function that calls itself stays the same.
+    """
+    if isinstance(x, Noted):
+        return None
+    if isinstance(x, WrappedFun):
+        return _origin((x.f, *x.transforms))
+    if isinstance(x, Unhashable):
+        return _origin(x.val)
+    if isinstance(x, (tuple, list)):
+        return type(x), *map(_origin, x)
+    if isinstance(x, types.FunctionType) and x.__globals__.get("__name__", "").startswith("jax."):
+        held = dict(zip(x.__code__.co_freevars, x.__closure__ or (), strict=True))
+        held = {"fn": held["fn"]} if x.__code__ is MEMOISED else held
+        return x.__code__, *[_origin(cell.cell_contents) for cell in held.values()]
+    return Identity(x) if isinstance(x, JAXPR_TYPES) else canonical.key(x)
 
 
 def traced_rule_of(thunk: Subfun, *which: bool) -> Any:

@@ -31,6 +31,7 @@ from jax._src import (
     named_sharding,
     source_info_util,
     stages,
+    util,
 )
 from jax._src.config import config_ext
 from jax._src.interpreters import ad, batching, mlir, partial_eval, pxla
@@ -83,6 +84,13 @@ LOOKING_MODES: Any = (config.debug_nans, config.debug_infs, disable_jit)  # they
 NotFiniteInside: Any = api_util.InternalFloatingPointError  # JAX's own, where such a mode is on: no error for a user
 # All settings of a thread that act on a compiled run on a CPU and are no part of `trace_context`.
 RUN_MODES: Any = (config.debug_nans, config.debug_infs, transfer_guard)
+
+
+WrappedFun: Any = linear_util.WrappedFun
+Unhashable: Any = util.Unhashable  # around a static argument
+MEMOISED: Any = partial_eval._memoize(lambda: None).__code__  # what a thunk is: it calls `fn`, and keeps the results
+# What JAX's wrappers of a function hold that says nothing of the function.
+Noted: Any = (linear_util.Store, linear_util.EqualStore, linear_util.DebugInfo, core.Trace)
 
 
 def function_in(bwd: Any) -> Function:
