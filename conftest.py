@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import gc
+import importlib
 import importlib.metadata
 import importlib.util
 import os
@@ -87,7 +88,7 @@ def pytest_configure(config):
 
         tapejax.debugging.enable_shadow_mode()
     if config.getoption("plain_runner"):
-        import tapejax
+        import tapejax._everything  # which makes its runner the current one
         from tapejax.tape import primitives, runner
 
         runner.use(runner.Runner())
@@ -200,7 +201,7 @@ PROCESSES = [
     "test_whose_code",
 ]
 
-SOME_PROCESSES = ["test_distribute"]  # has tests that are marked themselves
+SOME_PROCESSES = ["test_distribute", "test_lazy"]  # has tests that are marked themselves
 
 
 # Tests of many cases that cost the most: one case in three runs by default, all with `-m "not slow and not processes"`.
@@ -539,6 +540,7 @@ def set_aside():
 
 def pytest_collection_finish(session):
     if "tapejax" in sys.modules:
+        importlib.import_module("tapejax._everything")  # all of it, whichever file is run
         find_caches()
         set_aside()
 

@@ -24,7 +24,7 @@ from benchmarks.worker import SYSTEMS
 from benchmarks.workloads import ON_A_GPU, WORKLOADS
 
 IMPORT = "import"
-IMPORT_LIMIT = 100.0  # milliseconds that tapejax may take over jax.numpy
+IMPORT_LIMIT = 150.0  # milliseconds of CPU that tapejax may take over jax.numpy
 CAPTURE = "capture"
 CAPTURE_LIMIT = 2.0  # microseconds that noting the line may take, per operation
 LINES = "lines"  # of code; counted only if named
@@ -35,7 +35,7 @@ BOTH = ("cpu", "clock", "cpu_hundred", "clock_hundred")
 ROOT = Path(__file__).resolve().parents[1]
 
 TITLES = {
-    IMPORT: "tapejax is what it adds to jax.numpy",
+    IMPORT: "tapejax, all of it and its tape alone, is what it adds to jax.numpy",
     CAPTURE: "chain of 400 scalar operations, with and without the line that ran each",
 }
 
@@ -142,7 +142,10 @@ def _together(runs: list[Times | str]) -> Times | str:
 
 def _import_times(systems: list[str], repeats: int) -> dict[str, Times | str]:
     times: dict[str, Times | str] = {}
-    for module in ["jax.numpy", *(name for name in ("tapejax", "tensorflow") if name in systems)]:
+    for module in [
+        "jax.numpy",
+        *(x for x in ("tapejax", "tapejax.tape", "tensorflow") if x.partition(".")[0] in systems),
+    ]:
         _worker(IMPORT, module)  # the first import reads the files from disk
         times[module] = _together([_worker(IMPORT, module) for _ in range(repeats)])
     return times
@@ -187,7 +190,7 @@ def _verdict(name: str, system: str, ours: Times, theirs: Times) -> tuple[str, b
     checks: list[tuple[str, bool]] = []
     if name == IMPORT:
         if system == "tapejax":
-            checks.append((f"at most {IMPORT_LIMIT:g} ms", ours["median"] <= IMPORT_LIMIT))
+            checks.append((f"at most {IMPORT_LIMIT:g} ms of CPU", ours["cpu"] <= IMPORT_LIMIT))
     elif name == CAPTURE:
         if system == "tapejax":
             cost = f"a line costs {ours['line']:.2f} us, at most {CAPTURE_LIMIT:g} us"

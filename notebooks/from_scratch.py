@@ -26,6 +26,23 @@ def rectify(a):
     return (a, [1.0]) if a > 0.0 else (0.0, [0.0])
 
 
+def divide(a, b):
+    return a / b, [1.0 / b, -a / (b * b)]
+
+
+def power(n):
+    return lambda a: (a**n, [n * a ** (n - 1)])
+
+
+def absolute(a):
+    return (a, [1.0]) if a > 0.0 else (-a, [-1.0]) if a < 0.0 else (0.0, [0.0])
+
+
+def exponential(a):
+    y = math.exp(a)
+    return y, [y]
+
+
 class Operators:
     def __add__(self, other):  # self + other
         return self.apply(add, self, other)
@@ -46,10 +63,21 @@ class Operators:
         return self.apply(multiply, other, self)
 
 
+# Those of section 9, where a rule is all that it takes.
+Operators.__truediv__ = lambda self, other: self.apply(divide, self, other)
+Operators.__rtruediv__ = lambda self, other: self.apply(divide, other, self)
+Operators.__pow__ = lambda self, n: self.apply(power(n), self)
+Operators.__abs__ = lambda self: self.apply(absolute, self)
+Operators.__neg__ = lambda self: -1.0 * self
+
+
 # Reverse mode.
 class Number(Operators):
     def __init__(self, value):
         self.value = value
+
+    def __repr__(self):
+        return f"Number({self.value!r})"
 
     def apply(self, rule, *inputs):
         return record(rule, *inputs)
@@ -90,6 +118,9 @@ def topological_order(target, inputs_of):
 class Dual(Operators):
     def __init__(self, value, tangent=0.0):
         self.value, self.tangent = value, tangent
+
+    def __repr__(self):
+        return f"Dual({self.value!r}, {self.tangent!r})"
 
     def apply(self, rule, *inputs):
         return push(rule, *inputs)

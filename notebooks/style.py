@@ -14,6 +14,7 @@ import html
 import inspect
 import io
 import os
+import textwrap
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -330,9 +331,9 @@ def counted(f: Callable) -> Any:
     """`f`, which keeps in ``calls`` the arguments of each call: a check can tell whether, and how, an answer used it."""
 
     @functools.wraps(f)
-    def counting(*args: Any) -> Any:
+    def counting(*args: Any, **options: Any) -> Any:
         counting.calls.append(args)
-        return f(*args)
+        return f(*args, **options)
 
     counting.calls = []
     return counting
@@ -370,6 +371,48 @@ def _loop_mistakes(descent: Callable, begin: dict[str, float]) -> Mistakes:
 def agree(found: Any, right: Any, name: str, rtol: float = 1e-6, mistakes: Mistakes | None = None) -> None:
     """As `same`, to more digits."""
     same(found, right, name, rtol=rtol, mistakes=mistakes)
+
+
+def beside(*, rtol: float = 1e-3, atol: float = 1e-5, **ways: Any) -> None:
+    """Prints what each way gives, in a line each: `beside(tape=..., function=...)`. They have to agree; None agrees with zero."""
+    import jax
+
+    for name, value in ways.items():
+        line = f"{name.replace('_', ' ') + ':':12} {brief(value)}"
+        print(textwrap.fill(line, 100, subsequent_indent=" " * 13))
+    leaves = [jax.tree.leaves(value, is_leaf=lambda x: x is None) for value in ways.values()]
+    for first, *others in zip(*leaves, strict=True):
+        for other in others:
+            numbers = (0.0 if x is None else x for x in (first, other))
+            np.testing.assert_allclose(*map(np.asarray, numbers), rtol=rtol, atol=atol)
+
+
+LONG = 8  # numbers; of more, the first are shown
+
+
+def brief(value: Any) -> str:
+    """Numbers, arrays, and whatever they are in, to four digits; of a long array its first numbers, of many their norms."""
+    import jax
+
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {brief(each)}" for name, each in value.items())
+    leaves = jax.tree.leaves(value, is_leaf=lambda x: x is None or hasattr(x, "shape"))
+    if len(leaves) > 3 and any(np.size(leaf) > LONG for leaf in leaves):
+        norms = [_digits(np.linalg.norm(np.ravel(leaf))) for leaf in leaves if leaf is not None]
+        return f"{len(norms)} arrays of norms {', '.join(norms)}"
+    return ", ".join("None" if leaf is None else _digits(leaf) for leaf in leaves)
+
+
+def _digits(values: Any) -> str:
+    array = np.asarray(values)
+    rounding = max(1e-7, 1e-6 * np.abs(array).max(initial=0.0))
+
+    def text(part: Any) -> str:
+        return f"[{', '.join(map(text, part))}]" if np.ndim(part) else f"{0.0 if abs(part) < rounding else part:.4g}"
+
+    if array.size <= LONG or array.ndim == 0:
+        return text(array)
+    return f"{text(array.ravel()[:3])[:-1]}, ...] of shape {array.shape}, norm {np.linalg.norm(array.ravel()):.4g}"
 
 
 def blank(answer: Any) -> bool:

@@ -11,32 +11,17 @@ from from_scratch import Operators
 TAGS = itertools.count(1)  # each transformation takes a new tag, so the inner one has the larger tag
 
 
-def compared(name):
-    return lambda self, other: getattr(operator, name)(plain(self), plain(other))
-
-
 # What a transformation passes to a function in the place of a number.
 class Box(Operators):
-    __array_ufunc__ = None  # array * box: NumPy leaves it to the box
-    batched = 0  # how many axes of an array in it are a batch's
-    __hash__ = None
-    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = map(compared, ["eq", "ne", "lt", "le", "gt", "ge"])
-
     def __init__(self, value, tag):
         self.value, self.tag = value, tag
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{name}={x!r}' for name, x in vars(self).items())})"
 
     def apply(self, rule, *inputs):
         inner = max((x for x in inputs if isinstance(x, Box)), key=lambda x: x.tag)
         return inner.interpret(rule, *inputs)
-
-    def __neg__(self):
-        return -1.0 * self
-
-    def __bool__(self):
-        return bool(plain(self))
-
-    def __len__(self):
-        return len(self.value)
 
 
 def plain(x):  # the number in all the boxes
@@ -47,20 +32,43 @@ def has(x, tag):
     return isinstance(x, Box) and x.tag == tag
 
 
+def call(rule, function, x):  # a box applies the rule; a plain number, or each of an array, goes to the function
+    if hasattr(x, "apply"):
+        return x.apply(rule, x)
+    return np.vectorize(function, otypes=[float])(x) if np.ndim(x) else function(x)
+
+
 def sin(x):
-    return x.apply(sine, x) if hasattr(x, "apply") else np.sin(x) if np.ndim(x) else math.sin(x)
+    return call(sine, math.sin, x)
 
 
 def cos(x):
-    return x.apply(cosine, x) if hasattr(x, "apply") else np.cos(x) if np.ndim(x) else math.cos(x)
+    return call(cosine, math.cos, x)
+
+
+def exp(x):
+    return call(exponential, math.exp, x)
 
 
 def relu(x):
-    return x.apply(rectify, x) if hasattr(x, "apply") else np.maximum(x, 0.0) if np.ndim(x) else max(x, 0.0)
+    return call(rectify, lambda x: max(x, 0.0), x)
 
 
 def is_positive(x):  # 1.0 or 0.0
-    return x.apply(step, x) if hasattr(x, "apply") else np.where(x > 0.0, 1.0, 0.0) if np.ndim(x) else float(x > 0.0)
+    return call(step, lambda x: float(x > 0.0), x)
+
+
+Box.__abs__ = lambda self: relu(self) + relu(-self)  # without a rule of its own
+
+# What a comparison needs, as of an `if`: it looks at the number in the boxes.
+for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+    setattr(Box, _name, lambda self, other, name=_name: getattr(operator, name)(plain(self), plain(other)))
+Box.__hash__, Box.__bool__ = None, lambda self: bool(plain(self))
+
+# What arrays in boxes need.
+Box.ndim = property(lambda self: np.ndim(self.value))
+Box.__len__ = lambda self: len(self.value)
+Box.__array_ufunc__ = None  # array * box: NumPy leaves it to the box
 
 
 # Rules as in notebook 0, but of functions that take boxes: so a derivative has derivatives.
@@ -78,6 +86,11 @@ def rectify(a):
 
 def step(a):
     return is_positive(a), [0.0]
+
+
+def exponential(a):
+    y = exp(a)
+    return y, [y]
 
 
 # Forward mode.
@@ -126,9 +139,13 @@ class Unknown:
     def __init__(self, rows):
         self.rows = rows  # the program in which it occurs
 
+    def __repr__(self):
+        row = [i for i, (result, *_) in enumerate(self.rows, 1) if result is self]
+        return f"Unknown(t{row[0]})" if row else "Unknown(input)"
+
     def record(self, weights, tangents):
         unknown = [(w, t) for w, t in zip(weights, tangents) if isinstance(t, Unknown)]
-        if any(axes(w) for w, _ in unknown):
+        if any(np.ndim(w) for w, _ in unknown):
             raise TypeError("linearize takes functions of numbers. vmap stands outside, as in vmap(grad(f))")
         result = Unknown(self.rows)
         self.rows.append((result, [w for w, _ in unknown], [t for _, t in unknown]))
@@ -140,9 +157,19 @@ class Linear(NamedTuple):
     rows: list  # (result, weights, unknowns): the result is the sum of weight * unknown
     outputs: list  # Unknowns, or 0.0 for what does not depend on the inputs
 
+    def __repr__(self):
+        name = {x: f"x{i}" for i, x in enumerate(self.inputs, 1)}
+        lines = ["inputs  " + ", ".join(name.values())]
+        for i, (result, weights, unknowns) in enumerate(self.rows, 1):
+            name[result] = f"t{i}"
+            products = [f"{three_digits(w)}·{name.get(x, x)}" for w, x in zip(weights, unknowns)]
+            lines.append(f"  t{i} = " + " + ".join(products).replace("+ -", "- "))
+        return "\n".join([*lines, "results " + ", ".join(str(name.get(x, x)) for x in self.outputs)])
 
-def axes(x):
-    return axes(x.value) - x.batched if isinstance(x, Box) else np.ndim(x)
+
+def three_digits(weight):
+    weight = plain(weight)
+    return f"{weight:.3g}" if isinstance(weight, (int, float)) else str(weight)
 
 
 def linearize(f, *primals):
@@ -187,7 +214,7 @@ def grad(f):
 
 # Many at once.
 class Batch(Box):
-    batched = 1
+    ndim = property(lambda self: np.ndim(self.value) - 1)  # without the axis of the batch
 
     def interpret(self, rule, *inputs):
         return batch(self.tag, rule, *inputs)

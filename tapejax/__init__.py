@@ -9,58 +9,49 @@ library's that runs on JAX.
 ...     y = x**2
 >>> tape.gradient(y, x)
 <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
+
+``from tapejax.tape import GradientTape`` imports the wrapper alone, for plain JAX. All else comes with the first other name
+that is used, or with Keras or Flax NNX (`tapejax._everything`).
 """
 
 from __future__ import annotations
 
 import importlib as _importlib
 import sys as _sys
-from importlib.util import find_spec as _find_spec
+from typing import Any as _Any
 
+from . import _finders
 from ._version import __version__
-from .execution import host as _host
-from .execution import runner as _runner
-from .tf import namespaces as _names
-from .tf.libraries import adapters as _adapters
-from .tools.seeing import tape as _seen
 
-_NAMESPACES = _names.namespaces()
-globals().update(_names.at_once("tf"))
-globals().update({name: module for name, module in _NAMESPACES.items() if "." not in name})
-# as modules, so that `from tapejax.math import sin` and `import tapejax.nn as nn` work
-_sys.modules.update({f"{__name__}.{name}": module for name, module in _NAMESPACES.items()})
-_sys.modules.update({f"{__name__}.{name}": _names.find("tf", name) for name in ("errors", "nest")})
-# TensorFlow 2's names are the only ones: `tf.compat.v2` is all of them
-_NAMESPACES["compat"].v2 = _sys.modules[f"{__name__}.compat.v2"] = _sys.modules[__name__]  # type: ignore[attr-defined]
-
-_adapters.install()  # at once where Keras is there: a variable that is frozen before the first tape is known to be trained
-
-_when_asked = _names.when_asked("tf", globals())
-# Modules that few programs need, and the package that one stands on; parts of Keras that TensorFlow has at the top, too.
-_WHEN_ASKED = {"data": "grain", "keras": "keras", "saved_model": "jax", "train": "jax"}
-_OF_KERAS = dict.fromkeys(("initializers", "losses", "metrics", "optimizers"), "keras")
+_ALONE = frozenset(("jaxprs", "minimal", "places", "tape"))  # what is imported without the rest
 
 
-def __getattr__(name: str) -> object:
-    if name in _WHEN_ASKED:
+def _load_everything() -> _Any:
+    everything = _importlib.import_module(f"{__name__}._everything")
+    if "__all__" not in globals():
+        globals().update(everything.NAMES)
+    return everything
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _ALONE:
         return _importlib.import_module(f"{__name__}.{name}")
-    if name in _OF_KERAS:
-        return getattr(_importlib.import_module(f"{__name__}.keras"), name)
-    return _when_asked(name)
-
-
-def _installed(package: str) -> bool:
-    try:
-        return _find_spec(package) is not None
-    except ImportError:  # whoever hides it from programs
-        return False
-
-
-__all__ = sorted(
-    {*_names.PLACES["tf"], *(name for name in _NAMESPACES if "." not in name)}
-    | {name for name, package in (_WHEN_ASKED | _OF_KERAS).items() if _installed(package)}
-)
+    if name.startswith("__") and name != "__all__":  # Python asks for these, and means this file
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    everything = _load_everything()
+    return globals()[name] if name in globals() else everything.find(name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_load_everything().NAMES["__all__"])
+
+
+_sys.meta_path.insert(0, _finders.Libraries(lambda library: _load_everything().adapters.install(library)))
+_sys.meta_path.append(
+    _finders.Namespaces(
+        find=lambda name: _load_everything().MODULES.get(name),
+        is_one=lambda name: "__all__" not in globals() or name in globals()["_everything"].MODULES,
+    )
+)
+if not _sys.modules.keys().isdisjoint(_finders.LIBRARIES):
+    _load_everything()

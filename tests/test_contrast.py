@@ -79,3 +79,12 @@ def test_figures_of_notebooks(monkeypatch):
     named = [matplotlib.colors.to_hex(style.readable(x)) for x in (*style.CYCLE, style.GREY, (0.7, 0.8, 1.0), "white")]
     assert {x: contrast(x, "#fff") for x in [*written, *named] if contrast(x, "#fff") < LEAST - 0.05} == {}
     assert style.readable(style.BLUE) == matplotlib.colors.to_rgb(style.BLUE)
+
+
+def test_the_site_is_light_or_dark_as_the_readers_system_is_at_each_visit():
+    """Of two palettes the theme would keep the one that fitted at the first visit."""
+    assert re.search(r"(?m)^  palette: \{scheme: default, ", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    script = (ROOT / "docs/site/hooks.py").read_text(encoding="utf-8").partition('COLOURS = """')[2]
+    assert (
+        'matchMedia("(prefers-color-scheme: dark)")' in script and 'dark.addEventListener("change", follow)' in script
+    )

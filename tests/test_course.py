@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "course.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "notebooks" / "course.md").read_text(encoding="utf-8")
 NOTEBOOKS = {path.stem.partition("_")[0]: path for path in (ROOT / "notebooks").glob("*.ipynb")}
 FIRST = "first"  # the lesson that has no number
-LECTURES = re.findall(r"(?ms)^### (?:Lecture |Lab )?(\d+[ab]?|First)(?: lesson)?:(.*?)(?=^##)", PAGE)
-LECTURES = [(number.lower(), text) for number, text in LECTURES]
+READING = "guides"  # the notebook that is no lecture
+LECTURES = re.findall(r"(?ms)^### (?:Lecture )?(Lab \d+|\d+|First)(?: lesson| \(notebook (\d+b?)\)):(.*?)(?=^##)", PAGE)
+HEADED = {number.lower(): notebook for number, notebook, _ in LECTURES}
+LECTURES = [(number.lower(), text) for number, _, text in LECTURES]
 
 
 def cells(number):
@@ -25,15 +27,19 @@ def headings(number):
 def numbers_of_lectures():
     """Which notebook each lecture is, as the plan has it."""
     plan = PAGE.partition("## The plan")[2].partition("## Lecture by lecture")[0]
-    return dict(re.findall(r"(?m)^\| (?:lab )?(first|\d+[ab]?) \| \[?(tape|\d+b?) ", plan))
+    return dict(re.findall(r"(?m)^\| (first|(?:lab )?\d+) \| \[(tape|\d+b?) ", plan))
 
 
 def test_every_notebook_has_its_lecture():
-    assert set(NOTEBOOKS) <= set(numbers_of_lectures().values())
+    assert set(NOTEBOOKS) - {READING} <= set(numbers_of_lectures().values())
+    assert f"| {READING} | [" in PAGE
     numbers = numbers_of_lectures()
     assert [number for number, _ in LECTURES] == list(numbers)
     assert numbers.pop(FIRST) == "tape"
-    assert all(lecture in (notebook, f"{notebook}a", f"{notebook}b") for lecture, notebook in numbers.items())
+    assert numbers.items() <= HEADED.items()
+    for kind in ("", "lab "):  # in the order in which they are held
+        held = [lecture for lecture in numbers if lecture.startswith("lab") == bool(kind)]
+        assert held == [f"{kind}{i}" for i in range(1, len(held) + 1)]
 
 
 def rows(text):
@@ -74,6 +80,23 @@ def test_the_minutes_of_a_lecture_are_counted_and_its_sections_exist(number, tex
     assert least <= sum(minutes for minutes, *_ in parts) <= most
 
 
+@pytest.mark.parametrize("number", ["0", "0b"])
+def test_the_speakers_notes_have_the_minutes_of_the_plan(number):
+    text = next(text for lecture, text in LECTURES if numbers_of_lectures()[lecture] == number)
+    part_of = {section: part for part, (*_, sections) in enumerate(rows(text)) for section in sections}
+    told, part = {"title": [0, 0]} | {part: [0, 0] for part in part_of.values()}, "title"
+    for cell in cells(number):
+        source = "".join(cell["source"])
+        for title in re.findall(r"(?m)^## (.*)$", source):
+            part = part_of.get(title, "home")
+        for minutes, writing in re.findall(r"<!-- speaker: (\d+) minutes?( of writing)?[.,:]", source):
+            told[part][bool(writing)] += int(minutes)  # a KeyError: a section for home takes no time of the lecture
+    assert sum(map(sum, told.values())) <= 90
+    del told["title"]
+    planned = [[minutes - writing, writing] for minutes, writing, _ in rows(text)]
+    assert [*told.values()] == planned
+
+
 def test_what_the_guides_tell_has_its_section():
     rows = PAGE.partition("## Where TensorFlow's guides are")[2].partition("## Glossary")[0]
     for paragraph, places in re.findall(r"(?m)^\| (?!in the guide|---)(.*) \| (.*) \|$", rows):
@@ -81,6 +104,16 @@ def test_what_the_guides_tell_has_its_section():
         assert found and len(found) == len(places.split("; ")), paragraph
         for number, section in found:
             assert section in headings(number), f"{paragraph}: notebook {number} has no section {section!r}"
+
+
+@pytest.mark.parametrize("number", NOTEBOOKS)
+def test_links_of_a_notebook_lead_to_files_beside_it(number):
+    """`jupyter lab notebooks` opens nothing that lies outside of that folder."""
+    source = "\n\n".join("".join(cell["source"]) for cell in cells(number) if cell["cell_type"] == "markdown")
+    linked = {
+        link for link in re.findall(r"\]\(([^)\s#]+\.\w+)[)#]", source) if "://" not in link and link[0].isalpha()
+    }
+    assert {"course.md", *linked} <= {path.name for path in (ROOT / "notebooks").iterdir()}
 
 
 @pytest.mark.parametrize("number", NOTEBOOKS)
@@ -125,7 +158,7 @@ def sections(number):
     return parts
 
 
-@pytest.mark.parametrize("number", ["3", "4", "6", "10"])
+@pytest.mark.parametrize("number", ["3", "4", "6", "10", READING])
 def test_a_tape_has_its_functional_twin(number):
     """In the section of a tape JAX takes the same derivative, or a sentence says why it cannot be asked for."""
     twin = re.compile(r"(?m)^# by functions|\*\*By functions\*\*|(?:jax|nnx)\.(?:grad|value_and_grad)\(|eqx\.filter_")

@@ -54,6 +54,19 @@ def test_names_of_functions_are_no_operators():
     assert [x.text for x in elements(r"\operatorname{diag}(p)", "mi")] == ["diag", "p"]
 
 
+def test_accents_stand_right_above_their_letters():
+    accents = [
+        x.get("accent") for x in elements(r"\dot a\,\bar b\,\ddot c\,\hat d\,\vec e\,\tilde f\,\dot{v}_i", "mover")
+    ]
+    assert accents == ["true"] * 7
+    assert [x.get("accent") for x in elements(r"\overbrace{x}", "mover")] == [None]  # which stands apart
+
+
+def test_a_prime_is_raised_once():
+    assert not elements("f'(a)", "msup") and tags("f''(a) + f'^2") == "f″(a)+f′2"
+    assert [x.get("lspace") for x in elements("f'", "mo")] == ["0"] and elements("x^2", "msup")
+
+
 def test_signs_that_stand_close():
     for latex in ("a/b", "|f|", r"\lVert x\rVert"):
         for x in elements(latex, "mo"):

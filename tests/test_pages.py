@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)  # and what it prints
 PAGES = {
     page: blocks
-    for page in sorted((ROOT / "docs").glob("*.md"))
+    for page in (*sorted((ROOT / "docs").glob("*.md")), ROOT / "notebooks" / "course.md")
     if page.name != "guide.md" and (blocks := BLOCK.findall(page.read_text(encoding="utf-8")))
 }
 

@@ -15,6 +15,7 @@ FONT = Path(importlib.util.find_spec("ziamath").origin).with_name("fonts") / "ST
 # What holds no formulas: code, the text that a button copies, tags.
 CODE = r"<(pre|code|script|style)\b.*?</\1>|<div class=\"clipboard-copy-txt\".*?</div>|<[^>]*>"
 FORMULA = r"(?P<formula>(?s:\$\$[^$]+\$\$)|\$[^$\n<]+(?:\n[^$\n<]+)?\$)"
+ACCENTS, PRIMES = "˙¨¯^~→", set("′″‴")
 
 
 def with_mathml(content):
@@ -44,13 +45,20 @@ def mathml(formula, display="inline"):
 
 
 def _correct(element):
+    if (
+        element.tag == "mover" and (element[1].text or "") in ACCENTS
+    ):  # as large as in a text, and right above the letter
+        element.set("accent", "true")
+    if element.tag == "msup" and set(element[1].text or "?") <= PRIMES:  # a prime is raised in the font already
+        element.tag = "mrow"
+        element[1].tag, element[1].attrib = "mo", {"lspace": "0", "rspace": "0"}
     nested = list(element.iter("mo"))[1:]
     if element.tag == "mo" and len(element) and nested:  # \mathrel{+}
         element[:], element.text = [], "".join(x.text for x in nested)
         element.set("class", "whole")
     elif element.tag == "mo" and _is_name(element.text):  # \operatorname{diag}
         element.tag = "mi"
-    elif element.tag == "mi" and set(element.text or "") <= set("′″‴"):
+    elif element.tag == "mi" and set(element.text or "") <= PRIMES:
         element.tag = "mo"
     elif element.tag == "mo" and element.text in ("/", "|", "‖"):  # not between two spaces, and bars of one height
         element.attrib |= {"lspace": "0", "rspace": "0", "stretchy": "false"}

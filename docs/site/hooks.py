@@ -20,6 +20,7 @@ PAGES = {
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "notebooks/course.md": "course.md",
     "tests/tf/parity/DIFFERENCES.md": "asserted.md",
 }
 # Each page of the API: its title, and its objects with the names that users write, after a colon those of its members that
@@ -133,10 +134,10 @@ def command_line_page():
 
 def notebooks():
     """The notebooks in the order of the course, with their titles."""
-    page = (ROOT / "docs" / "course.md").read_text(encoding="utf-8")
-    plan = re.findall(r"(?m)^\| (?:first|(?:lab )?\d+[ab]?) \| \[[^\]]+\]\(\.\./(notebooks/\w+\.ipynb)\)", page)
+    page = (ROOT / "notebooks" / "course.md").read_text(encoding="utf-8")
+    plan = re.findall(r"(?m)^\| (?:first|guides|(?:lab )?\d+) \| \[[^\]]+\]\((\w+\.ipynb)\)", page)
     for name in dict.fromkeys(plan):  # two lectures may share one
-        if (path := ROOT / name).exists():
+        if (path := ROOT / "notebooks" / name).exists():
             first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
             title = "".join(first).split("\n")[0].removeprefix("# ").replace("`", "").replace(".", "", 1)
             yield {title: f"notebooks/{path.name}"}
@@ -220,7 +221,20 @@ def on_page_content(content, page, config, files):
         item.title = re.sub("<.*?>", "", title)
     repository = os.environ.get("TAPEJAX_REPOSITORY") or config.repo_url
     hosted = button(repository, page.file.src_uri, config.extra.get("branch", "main"))
-    return DARK_AT_ONCE + hosted + with_mathml(folded(content))
+    content = content.replace('href="course.md"', 'href="../course.html"')  # which lies beside the notebooks
+    return hosted + with_mathml(folded(content))
+
+
+def on_post_page(output, page, config):
+    return following_the_system(output)
+
+
+def on_post_template(output_content, template_name, config):
+    return following_the_system(output_content) if template_name == "404.html" else output_content
+
+
+def following_the_system(output):
+    return re.sub("<body[^>]*>", rf"\g<0>{COLOURS}", output, count=1)
 
 
 def folded(content):
@@ -235,8 +249,17 @@ def headings(items):
         yield from headings(item.children)
 
 
-# The theme does this too, but after the players in the page have looked whether it is dark.
-DARK_AT_ONCE = """<script>
-if (matchMedia("(prefers-color-scheme: dark)").matches) document.body.dataset.mdColorScheme = "slate"
+# Light or dark as the reader's system is, now and when it changes. (The theme would keep what it found at the first visit.) It
+# comes first in the page: the players look at it.
+COLOURS = """<script>
+{
+  const dark = matchMedia("(prefers-color-scheme: dark)")
+  const follow = () => {
+    document.body.dataset.mdColorScheme = dark.matches ? "slate" : "default"
+    document.body.dataset.mdColorPrimary = dark.matches ? "black" : "white"
+  }
+  follow()
+  dark.addEventListener("change", follow)
+}
 </script>
 """

@@ -271,12 +271,12 @@ class GradientTape:
           ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
 
         Raises:
-          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet; or a source, or a
+            value that was recorded, was deleted since, as by donation.
           TypeError: `target` or `sources` holds something that is no tensor.
           ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
           InvalidArgumentError: an output gradient has another shape or dtype than its target.
           LookupError: an operation on the way cannot be differentiated; it is named.
-          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
 
         >>> import tapejax as tf
         >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
@@ -300,12 +300,12 @@ class GradientTape:
           ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
 
         Raises:
-          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet; or a source, or a
+            value that was recorded, was deleted since, as by donation.
           TypeError: `target` or `sources` holds something that is no tensor.
           ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
           InvalidArgumentError: an output gradient has another shape or dtype than its target.
           LookupError: an operation on the way cannot be differentiated; it is named.
-          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
 
         >>> import tapejax as tf
         >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
@@ -329,12 +329,12 @@ class GradientTape:
           ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
 
         Raises:
-          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet; or a source, or a
+            value that was recorded, was deleted since, as by donation.
           TypeError: `target` or `sources` holds something that is no tensor.
           ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
           InvalidArgumentError: an output gradient has another shape or dtype than its target.
           LookupError: an operation on the way cannot be differentiated; it is named.
-          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
 
         >>> import tapejax as tf
         >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
@@ -358,12 +358,12 @@ class GradientTape:
           ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
 
         Raises:
-          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet; or a source, or a
+            value that was recorded, was deleted since, as by donation.
           TypeError: `target` or `sources` holds something that is no tensor.
           ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
           InvalidArgumentError: an output gradient has another shape or dtype than its target.
           LookupError: an operation on the way cannot be differentiated; it is named.
-          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
 
         >>> import tapejax as tf
         >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
@@ -387,12 +387,12 @@ class GradientTape:
           ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
 
         Raises:
-          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet; or a source, or a
+            value that was recorded, was deleted since, as by donation.
           TypeError: `target` or `sources` holds something that is no tensor.
           ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
           InvalidArgumentError: an output gradient has another shape or dtype than its target.
           LookupError: an operation on the way cannot be differentiated; it is named.
-          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
 
         >>> import tapejax as tf
         >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
@@ -818,7 +818,7 @@ class GradientTape:
         Returns:
           A `Memory`: printed, or shown by a notebook, a table with bars. For each line the bytes that are freed with the tape,
           those that the gradient of `target` with respect to `sources` reads, and what `recompute_grad` around the line's
-          function would save.
+          function would save. What nested tapes both keep is freed with the last of them.
 
         Raises:
           RuntimeError: the tape is used up, or recorded nothing yet.

@@ -82,8 +82,34 @@ def disable_shadow_mode() -> None:
     """Takes `enable_shadow_mode` back."""
 def disable_traceback_filtering() -> None:
     """Shows JAX's own lines in tracebacks."""
-def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """Makes JAX raise FloatingPointError for a NaN or an infinity, where it arises. The arguments are for TensorFlow's sake."""
+def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit: int | None = 50) -> None:
+    """Makes each operation raise that gives a NaN or an infinity, forward or backward, eagerly and inside a `function`.
+
+    Looked at are the floating outputs, no complex ones, of ``tf``'s operations, of the steps of a backward pass, and of JAX's own
+    operations in a tape's block or a `function`; elsewhere JAX's ``jax_debug_nans`` does that. Operations that only move elements
+    may move a NaN, as in TensorFlow. A jitted function of JAX's is one operation: what is inside is not seen, but its results.
+
+    Until `disable_check_numerics` each `function` runs as Python, operation by operation, and on all threads.
+
+    Args:
+      stack_height_limit: how many lines of your code, the innermost ones, an error shows; None for all.
+      path_length_limit: how long the path of a file may be there; None for any length.
+
+    Raises (at the operation):
+      InvalidArgumentError: with the operation's name, dtype, shape, the number of bad elements, its inputs and your lines.
+
+    >>> import tapejax as tf
+    >>> tf.debugging.enable_check_numerics()
+    >>> tf.math.log(tf.constant([-1.0, 0.0, 1.0]))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tapejax.tf.values.errors.InvalidArgumentError: Detected Infinity or NaN in output 0 of op "log" (# of outputs: 1)
+      dtype: float32
+      shape: (3,)
+      # of -Inf elements: 1
+      # of NaN elements: 1
+    ...
+    >>> tf.debugging.disable_check_numerics()
+    """
 def enable_shadow_mode() -> None:
     """Makes tapejax distrust what it keeps: whatever it uses again is made anew as well, and the two are compared.
 

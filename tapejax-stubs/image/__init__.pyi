@@ -59,7 +59,7 @@ def crop_and_resize(image: TensorLike, boxes: TensorLike, box_indices: TensorLik
       image: (batch, height, width, channels).
       boxes: rows of (y1, x1, y2, x2), in which 1 is the last row or column.
       box_indices: which image each box belongs to.
-      method: 'bilinear' or 'nearest'.
+      method: 'bilinear' or 'nearest', whose gradient with respect to the boxes is that of 'bilinear', as in TensorFlow.
       extrapolation_value: what lies outside the image.
     """
 def crop_to_bounding_box(image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> tf.Tensor:

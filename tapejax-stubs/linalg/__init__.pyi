@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, AxisLike
+from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, AxisLike, Ignored
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> tf.Tensor:
     """The last two axes exchanged, the elements conjugated."""
@@ -62,6 +62,51 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Nest:
     """The logarithm of the determinant of a positive definite matrix."""
 def lstsq(matrix: TensorLike, rhs: TensorLike, l2_regularizer: Any = 0.0, fast: Any = True, name: str | None = None) -> tf.Tensor:
     """The least-squares solution x of ``matrix @ x = rhs``; with fewer rows than columns, the one of least norm."""
+def lu(input: TensorLike, output_idx_type: DTypeLike = 'int32', name: str | None = None) -> Any:
+    """Square matrices as products of a lower and an upper triangular one, their rows exchanged: `lu_reconstruct` takes it back.
+
+    It has no gradient, as in TensorFlow: asking for one raises `LookupError`, until one is registered for ``Lu`` with
+    `RegisterGradient`.
+
+    Args:
+      input: of shape ``(..., n, n)``, float32, float64 or complex.
+      output_idx_type: int32 or int64.
+
+    Returns:
+      ``lu``, like `input`: the upper triangle, and below the diagonal the lower one, whose diagonal is 1. ``p``, of shape
+      ``(..., n)``: for each row of the product the row of `input` that it is.
+
+    Raises:
+      InvalidArgumentError: a matrix is not square, or the dtype is another; on the CPU also: it is not invertible.
+      NotFoundError: the dtype is float16.
+
+    >>> import tapejax as tf
+    >>> factors, p = tf.linalg.lu([[1.0, 2.0], [2.0, 8.0]])
+    >>> print(factors.numpy().tolist(), p.numpy())
+    [[2.0, 8.0], [0.5, -2.0]] [1 0]
+    """
+def lu_matrix_inverse(lower_upper: TensorLike, perm: TensorLike, validate_args: Ignored = False, name: str | None = None) -> tf.Tensor:
+    """The inverse of the matrices of which `lu` gave `lower_upper` and `perm`. Raises as `lu_solve`."""
+def lu_reconstruct(lower_upper: TensorLike, perm: TensorLike, validate_args: Ignored = False, name: str | None = None) -> tf.Tensor:
+    """The matrices of which `lu` gave `lower_upper` and `perm`.
+
+    Raises:
+      ValueError: `lower_upper` is not square, or `perm` is not of its shape without the last axis.
+      InvalidArgumentError: `perm` holds another number of rows; on the CPU also: it is no permutation.
+    """
+def lu_solve(lower_upper: TensorLike, perm: TensorLike, rhs: TensorLike, validate_args: Ignored = False, name: str | None = None) -> tf.Tensor:
+    """x with ``matrix @ x = rhs``, given what `lu` gave of the matrices; `rhs` is a matrix, a column for each equation.
+
+    Raises:
+      ValueError: the shapes do not fit.
+      InvalidArgumentError: `perm` holds another number of rows, or one that there is not; or the dtypes differ.
+      NotFoundError: the dtype is float16.
+
+    >>> import tapejax as tf
+    >>> factors, p = tf.linalg.lu([[1.0, 2.0], [2.0, 8.0]])
+    >>> print(tf.linalg.lu_solve(factors, p, [[3.0], [10.0]]).numpy().tolist())
+    [[1.0], [1.0]]
+    """
 def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: DTypeLike | None = None, grad_a: bool = False, grad_b: bool = False, name: str | None = None) -> tf.Tensor:
     """The matrix product over the last two axes; the others broadcast.
 

@@ -77,5 +77,5 @@ def _compared(flat: JaxProgram) -> set[Atom]:
         moved = name in _MOVES and all([type_has_tangent(v.aval) and v not in compared for v in eqn.outvars])
         if not moved and name not in _SMOOTH:
             compared.update([v for v in eqn.invars if not isinstance(v, Literal) and type_has_tangent(v.aval)])
-    exact = _MOVES | _COMPARES
-    return {v for eqn in flat.eqns if eqn.primitive.name not in exact for v in eqn.outvars if v in compared}
+    computed = [v for eqn in flat.eqns if eqn.primitive.name not in _MOVES | _COMPARES for v in eqn.outvars]
+    return {v for v in computed if v in compared and hasattr(v.aval, "dtype")}  # a barrier takes no type of the user's

@@ -172,6 +172,18 @@ def _refused(value: Any) -> Hashable:
     raise UncacheableError(f"a {type(value).__name__}")
 
 
+def _output_structure(value: Any) -> Hashable:
+    # Empty until a rule of its primitive has run, and from then on the same.
+    if not value.called():
+        return Identity(value)
+    treedef, static = value.get()
+    leaves, static_treedef = jax.tree.flatten(static)
+    try:
+        return type(value), treedef, static_treedef, *map(exact, leaves)
+    except UncacheableError:
+        return Identity(value)
+
+
 def _jaxpr(value: Any) -> Hashable:
     return type(value), structure(value)
 
@@ -205,6 +217,8 @@ _BY_BASE: tuple[tuple[Any, Callable[[Any], Hashable]], ...] = (
     (HighPrimitive, _high_primitive),
     ((list, dict, set, bytearray), _refused),
 )
+# Types of libraries, that need not be there. Each primitive of Equinox that is bound has a new object for what its rules return.
+_BY_NAME = {"equinox.internal._primitive.Flatten": _output_structure}
 _EXACT_TYPES_OF = ("jax", "jaxlib", "numpy", "ml_dtypes")
 
 
@@ -215,6 +229,7 @@ def _is_library(kind: Any) -> bool:
 def _handler(kind: Any) -> Callable[[Any], Hashable]:
     """Finds out, once for each type, what the key of its values is."""
     handler: Callable[[Any], Hashable] | None = next((key for base, key in _BY_BASE if issubclass(kind, base)), None)
+    handler = handler or _BY_NAME.get(f"{kind.__module__}.{kind.__qualname__}")
     if handler is None:
         parameters = getattr(kind, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
@@ -269,12 +284,35 @@ def parameters(primitive: Primitive, params: Params) -> tuple[tuple[str, Hashabl
     """The key of a primitive's parameters."""
     rule = parameter_rules.get(primitive.name)
     special = rule(params) if rule else {}
-    return tuple([(name, special[name] if name in special else exact(params[name])) for name in sorted(params)])
+    return tuple([(name, special[name] if name in special else exact(opened(params[name]))) for name in sorted(params)])
 
 
 def open_jaxpr(jaxpr: JaxProgram) -> Any:
     """The program itself, without its constants."""
     return jaxpr.jaxpr if hasattr(jaxpr, "jaxpr") else jaxpr
+
+
+_PROGRAMS = {Jaxpr, type(None)}
+
+
+def opened(value: Any) -> Any:
+    """`value`, a parameter of a primitive, with each jaxpr open that stands in a tuple with other things.
+
+    Such a tuple holds the static parts of the primitive's arguments: Equinox takes functions apart in this way, and the arrays
+    that they close over are operands. From JAX 0.11 on an open jaxpr may still have constants, which nobody reads: arrays of the
+    first call, or tracers that are gone.
+    """
+    if type(value) is not tuple or ClosedJaxpr is not Jaxpr:
+        return value
+    kinds = {*map(type, value)}
+    if tuple not in kinds and (Jaxpr not in kinds or kinds <= _PROGRAMS):
+        return value
+    parts = tuple([_without_constants(x) if type(x) is Jaxpr and not kinds <= _PROGRAMS else opened(x) for x in value])
+    return value if all_same(parts, value) else parts
+
+
+def _without_constants(jaxpr: JaxProgram) -> Any:
+    return jaxpr.replace(jaxpr=jaxpr, consts=()) if jaxpr.consts else jaxpr
 
 
 # ---- values that cannot change --------------------------------------------------------------------------------------
@@ -324,7 +362,7 @@ def all_same(xs: Iterable[Any], ys: Iterable[Any]) -> bool:
 def _snapshot_equation(eqn: Equation) -> Any:
     invars = [_snapshot_atom(v) for v in eqn.invars]
     rule = parameter_snapshots.get(eqn.primitive.name)
-    params = {name: snapshot(x) for name, x in eqn.params.items()} | (rule(eqn.params) if rule else {})
+    params = {name: snapshot(opened(x)) for name, x in eqn.params.items()} | (rule(eqn.params) if rule else {})
     if all_same((*invars, *params.values()), (*eqn.invars, *eqn.params.values())):
         return eqn
     return eqn.replace(invars=invars, params=params)

@@ -11,9 +11,19 @@ import numpy as np
 
 from . import canonical
 from .cache import by_object
-from .canonical import JAXPR_TYPES
+from .canonical import JAXPR_TYPES, opened
 from .canonical import open_jaxpr as open_jaxpr  # used with the rest of this module
-from .fence import HOST_EFFECTS, PRINTING_EFFECTS, REF_EFFECTS, UNSPECIFIED, HighPrimitive, Literal, Ref, has_lowering
+from .fence import (
+    HOST_EFFECTS,
+    PRINTING_EFFECTS,
+    REF_EFFECTS,
+    UNSPECIFIED,
+    HighPrimitive,
+    Literal,
+    Ref,
+    has_lowering,
+    user_type,
+)
 from .types import Equation, Function, JaxProgram, Params, Primitive, Value
 
 JIT = ("jit", "pjit")
@@ -35,7 +45,7 @@ def consts_of(jaxpr: JaxProgram) -> Sequence[Any]:
 
 def jaxprs_in(params: Params) -> Iterator[Any]:
     for value in params.values():
-        for item in value if isinstance(value, (tuple, list)) else (value,):
+        for item in opened(value) if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, JAXPR_TYPES):
                 yield item
 
@@ -48,7 +58,7 @@ def among(params: Params) -> bool:
 def mapped(fn: Function, value: Any) -> Any:
     """`fn` of a jaxpr, or of those in a tuple; other values as they are."""
     if isinstance(value, (tuple, list)) and any(isinstance(x, JAXPR_TYPES) for x in value):
-        return getattr(value, "_make", type(value))([mapped(fn, x) for x in value])
+        return getattr(value, "_make", type(value))([mapped(fn, x) for x in opened(value)])
     return fn(value) if isinstance(value, JAXPR_TYPES) else value
 
 
@@ -216,7 +226,9 @@ def constants(jaxpr: JaxProgram) -> dict[int, Value]:
 
 
 def _is_array(value: Value) -> bool:
-    return isinstance(value, (jax.Array, Ref)) or isinstance(value, np.ndarray) and value.ndim > 0
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, (jax.Array, Ref)) or user_type(value) is not None
 
 
 def constants_of(params: Params) -> dict[int, Value]:

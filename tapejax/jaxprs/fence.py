@@ -5,6 +5,7 @@ It is taken from where that module takes it: importing ``jax.extend`` loads Pall
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -38,7 +39,7 @@ from jax._src.lax import lax
 from jax._src.state import types as state_types
 
 from . import cache
-from .types import Equation, Function, TraceLike, Value
+from .types import Equation, Function, TraceLike, Value, Values
 
 settings: Any = jax.config  # with attributes that the types of JAX 0.10 do not have
 Jaxpr: Any = core.Jaxpr
@@ -213,6 +214,19 @@ def array_from_host(x: Any, aval: Any) -> Any:
     return pxla.batched_device_put(aval, sharding, [x], [device], False)
 
 
+def by_types_of(values: Values) -> contextlib.AbstractContextManager[Any]:
+    """A context in which JAX places what is computed of `values` by their types alone, where these are of several meshes.
+
+    Inside ``jax.sharding.auto_axes`` values are of another mesh than the one that is set, which JAX refuses after it.
+    """
+    here, none = jax.sharding.get_abstract_mesh(), jax.sharding.AbstractMesh((), ())
+    if here._any_axis_explicit:
+        meshes = {sharding.mesh for x in values if (sharding := getattr(core.typeof(x), "sharding", None))}
+        if not meshes <= {here, none}:
+            return jax.sharding.use_abstract_mesh(none)
+    return contextlib.nullcontext()
+
+
 def has_lowering(primitive: Primitive) -> bool:
     """Whether `primitive` can be compiled, on one platform at least."""
     return primitive in mlir._lowerings or any(
@@ -327,6 +341,15 @@ _REFUSING = ("jax._src.sharding_impls", "jax._src.random.stateful_rng", "jax._sr
 _adapted = False
 
 
+def _look_for_nans(_: Any) -> None:
+    """Has JAX look at results in this thread as its modes say, local ones before global ones."""
+    modes = config.debug_nans, config.debug_infs
+    if all([mode.get_local() is config_ext.unset for mode in modes]):
+        api._post_hook_state.set_local(config_ext.unset)
+    else:
+        api._post_hook_state.set_local(api._nan_check_posthook if any([mode.value for mode in modes]) else None)
+
+
 def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     """Puts eight of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
 
@@ -400,15 +423,8 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         outputs = trace.run_known(fn, args) if recorded else NotImplemented
         return call_with_rule(fn, *args, **kwargs) if outputs is NotImplemented else outputs
 
-    def look(_: Any) -> None:
-        modes = config.debug_nans, config.debug_infs
-        if all([mode.get_local() is config_ext.unset for mode in modes]):
-            api._post_hook_state.set_local(config_ext.unset)
-        else:
-            api._post_hook_state.set_local(api._nan_check_posthook if any([mode.value for mode in modes]) else None)
-
     for mode in (config.debug_nans, config.debug_infs):
-        mode._update_thread_local_hook = look
+        mode._update_thread_local_hook = _look_for_nans
     rule_type: Any = jax.custom_jvp
     rule_type.__call__ = call_known
     custom_derivatives._maybe_perturbed, core.is_literalable = maybe_perturbed, is_literalable

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from ..jaxprs.cache import Cache
-from ..jaxprs.fence import current_trace
+from ..jaxprs.fence import by_types_of, current_trace
 from ..jaxprs.types import Function, Values
 from . import active, runner
 from .operation import Op, PythonOp
@@ -130,7 +130,8 @@ def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
     trace = current_trace()
     recordings = list(trace.recordings) if type(trace) is active.kind else []
     starts = [len(recording.entries) for recording in recordings]
-    results: list[Any] = runner.current.run(op, (*values, *ends) if ends else values)
+    with by_types_of(values):
+        results: list[Any] = runner.current.run(op, (*values, *ends) if ends else values)
     if recordings and all([_is_pure(step.op) or _is_custom(step.op) for step in op.program.steps]):
         query = getattr(values, "query", None)
         folded = None if query is None else query.folded()

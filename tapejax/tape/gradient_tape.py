@@ -226,12 +226,12 @@ class GradientTape:
           ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
 
         Raises:
-          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet; or a source, or a
+            value that was recorded, was deleted since, as by donation.
           TypeError: `target` or `sources` holds something that is no tensor.
           ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
           InvalidArgumentError: an output gradient has another shape or dtype than its target.
           LookupError: an operation on the way cannot be differentiated; it is named.
-          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
 
         >>> import tapejax as tf
         >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)

@@ -115,10 +115,9 @@ class Op:
     # Whether its derivative, when it is traced, may have the values of variables as constants.
     reads_variables: bool = False
 
-    @property
-    def python_derivative(self) -> type[PythonOp]:
-        """The kind of its derivative, if that runs Python."""
-        return OperationsOp
+    def derivative(self, name: str, run: Function, key: tuple[Any, ...]) -> Op:
+        """Its pullback or pushforward, the operation that `run` is. `key`: which of these, then the Op, then of what."""
+        return OperationsOp(name, run, key=key) if self.runs_python else Op(name, run, key=key)
 
     def run_derivative(self, derivative: Op, inputs: Values) -> Sequence[Any]:
         results: Sequence[Any]
@@ -169,13 +168,13 @@ def by_operations(fn: Function, /, *args: Any, **kwargs: Any) -> Any:
 class ToldOp(PythonOp):
     """An operation with custom rules that ask which inputs are perturbed (``symbolic_zeros``), so that its links depend on that.
 
-    `links_by` has its links by the perturbed inputs; the operations of one program share them.
+    `links_by` has its links by the perturbed inputs, and those of its derivatives; the operations of one program share them.
     """
 
     __slots__ = ("links_by",)
 
     def __init__(
-        self, name: str, fn: Function, call: Function | None, links_by: dict[Any, Links], reads_variables: bool = False
+        self, name: str, fn: Function, call: Function | None, links_by: dict[Any, Any], reads_variables: bool = False
     ):
         super().__init__(name, fn, call, reads_variables=reads_variables)
         self.links_by = links_by
@@ -193,6 +192,28 @@ class ToldOp(PythonOp):
             links = self.links_by[key] = self._find_links(entry, active_ins)
         return links
 
+    def derivative(self, name: str, run: Function, key: tuple[Any, ...]) -> Op:
+        return ToldDerivativeOp(name, run, run, self._links_of(key))
+
+    def _links_of(self, key: tuple[Any, ...]) -> dict[Any, Any]:
+        links_by: dict[Any, Any] = self.links_by.setdefault((key[0], *key[2:]), {})
+        return links_by
+
+
+class ConnectedOp(ToldOp):
+    """An operation with a rule for its pullback alone, which connects everything: it is not traced to find that."""
+
+    __slots__ = ()
+
+    def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
+        return PythonOp.links(self, entry, kinds, active_ins)
+
+
+class ToldDerivativeOp(ToldOp):
+    """A derivative of a `ToldOp`: Python that runs operations, most of them for once."""
+
+    __slots__ = ()
+
 
 class JittedOp(ToldOp):
     """A jitted function whose program has no key. JAX keeps what it compiles of the program and of its derivative.
@@ -203,7 +224,7 @@ class JittedOp(ToldOp):
     __slots__ = ("not_linearized",)
 
     def __init__(
-        self, name: str, fn: Function, call: Function | None, links_by: dict[Any, Links], not_linearized: set[Positions]
+        self, name: str, fn: Function, call: Function | None, links_by: dict[Any, Any], not_linearized: set[Positions]
     ):
         super().__init__(name, fn, call, links_by)
         self.not_linearized = not_linearized
@@ -211,9 +232,8 @@ class JittedOp(ToldOp):
     def with_call(self, call: Function) -> JittedOp:
         return JittedOp(self.name, self.fn, call, self.links_by, self.not_linearized)
 
-    @property
-    def python_derivative(self) -> type[PythonOp]:
-        return PythonOp
+    def derivative(self, name: str, run: Function, key: tuple[Any, ...]) -> Op:
+        return ToldOp(name, run, run, self._links_of(key))
 
 
 _links: Cache[Links] = Cache(CACHED_LINKS)
@@ -289,7 +309,7 @@ def _derivative(
 
     run.__name__ = name = f"{op.name}_{kind}"  # as JAX's programs show it
     key = kind, op, active_ins, active_outs, perturbed
-    return (op.python_derivative if op.runs_python else Op)(name, run, key=key)
+    return op.derivative(name, run, key)
 
 
 def _explained(op: Op, error: Exception) -> Exception:

@@ -15,7 +15,7 @@ from ..jaxprs.fence import eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.interning import intern
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from . import runner
-from .operation import JittedOp, Op, PythonOp, ToldOp, is_ref
+from .operation import ConnectedOp, JittedOp, Op, ToldOp, is_ref
 from .pullback import PullbackOp, call_without, differentiated_as_it_runs, refuse_ref
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def traced_or_refused(primitive: Primitive, params: Params, args: Values, arrays
     programs = list(contents.jaxprs_in(params))
     if any(map(contents.touches_refs, programs)):
         call = functools.partial(primitive.bind, **params)
-        return PullbackOp(params.get("name") or primitive.name, call, refuse_ref)
+        return PullbackOp(params.get("name") or primitive.name, refuse_ref, refuse_ref, call)
     if any(map(contents.asks_host, programs)):
         op = unrecognised(primitive, params)
         fn = (
@@ -138,8 +138,8 @@ class TracedCall(NamedTuple):
             fn = functools.partial(_call_on_arrays, jaxpr_as_fun(prints.without_prints(closed)))
         fn = lifting.without_closure(fn, self.name, self.closed_over)
         equations = contents.open_jaxpr(closed).eqns
-        if any(e.primitive.name == "custom_vjp_call" for e in equations):  # it connects everything
-            return PythonOp(self.name, fn, call, reads_variables=self.reads)
+        if any(e.primitive.name == "custom_vjp_call" for e in equations):
+            return ConnectedOp(self.name, fn, call, {}, self.reads)
         return ToldOp(self.name, fn, call, {}, self.reads)
 
 

@@ -78,11 +78,12 @@ class CustomOp(Op):
         self.results = op.results
 
 
-def refuse_ref(cotangents: Values) -> Sequence[Any]:
-    """The pullback of an operation on a ``jax.Ref``, or on another value that changes in place."""
+def refuse_ref(*_: Any) -> Any:
+    """The pullback of an operation on a ``jax.Ref``, or on another value that changes in place; and what runs it again."""
     raise LookupError(
         "gradient registry has no entry for: an operation on a jax.Ref, or on a value that holds some. It changes in place, "
-        "which a tape cannot follow outside jax.jit: make it inside a jitted function, or use a Variable and its assign()."
+        "which a tape follows only inside one jitted function: make, write and read it in a function under jax.jit that the "
+        "block calls, or use a Variable and its assign()."
     )
 
 

@@ -104,7 +104,7 @@ class RecorderTrace(Recorder):
     def _run_on_ref(self, primitive: Primitive, tracers: Values, params: Params, name: str, inputs: Values) -> Any:
         # A jax.Ref changes in place, and the tape does not keep its contents. The entry is there to refuse a gradient.
         before = [x for value in tracers for x in fence.held_in(value)]
-        op = PullbackOp(name, functools.partial(primitive.bind, **params), refuse_ref)
+        op = PullbackOp(name, refuse_ref, refuse_ref, functools.partial(primitive.bind, **params))
         result = fence.under(self.outer, runner.current.run, op, tracers)
         closed_over = tuple(contents.refs_in(params))
         refs = (*filter(is_ref, tracers), *closed_over, *[x for value in tracers for x in fence.held_in(value)])
@@ -185,7 +185,7 @@ class RecorderTrace(Recorder):
                     return Once(self._run_function(name, again, subfuns, tracers))
                 return Once(StagedCall(PythonOp(name, again, _arrays_or_numbers(again, tracers)), (), stores, repack))
             if contents.touches_refs(staged):
-                return Once(StagedCall(PullbackOp(name, again, refuse_ref), (), stores, repack))
+                return Once(StagedCall(PullbackOp(name, refuse_ref, refuse_ref, again), (), stores, repack))
             custom = primitive.name in contents.RULES
             if within := custom and not recurs and calls.within_transformation(subfuns):
                 staged = calls.trace_rules(staged, subfuns)
@@ -197,7 +197,8 @@ class RecorderTrace(Recorder):
             if call and custom and all([isinstance(x, _NUMBERS) for x in (*arrays.values(), *tracers)]):
                 # numbers have no gradient: it is called as without a tape
                 call = functools.partial(call_without, len(arrays), again)
-            closed_over = tuple([i for i, x in enumerate(arrays.values()) if custom and isinstance(x, jax.Array)])
+            carry = [isinstance(x, jax.Array) or bool(fence.user_type(x)) for x in arrays.values()]
+            closed_over = tuple([i for i, carries in enumerate(carry) if custom and carries])
             # JAX keeps the trace of a rule inside a jitted function with that function, for other calls.
             own = custom and not (within and contents.calls_rules(staged))
             traced = TracedCall(lifted, name, closed_over, len(arrays), again if custom and not within else None, own)
@@ -264,7 +265,7 @@ class RecorderTrace(Recorder):
 
 _ARRAYS = frozenset((fence.ConcreteArray,))
 _CALLS = frozenset((*contents.JIT, "checkpoint", "remat", "remat2"))
-_REF_OPERATIONS = frozenset(("new_ref", "ref", "get", "swap", "addupdate", "freeze"))
+_REF_OPERATIONS = frozenset(("new_ref", "empty_ref", "ref", "get", "swap", "addupdate", "freeze", "free_ref"))
 
 
 def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:

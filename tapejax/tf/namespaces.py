@@ -57,8 +57,9 @@ AT_ONCE: dict[str, dict[str, str]] = {
         "tf tf.compat.v1 tf.linalg": "einsum matmul tensordot",
         "tf tf.linalg": "eig eigvals",
         "tf.linalg": """
-            adjoint band_part cholesky cholesky_solve cross det diag diag_part eigh eigvalsh expm inv logdet lstsq
-            matrix_rank matrix_transpose matvec pinv qr set_diag slogdet solve sqrtm svd trace triangular_solve
+            adjoint band_part cholesky cholesky_solve cross det diag diag_part eigh eigvalsh expm inv logdet lstsq lu
+            lu_matrix_inverse lu_reconstruct lu_solve matrix_rank matrix_transpose matvec pinv qr set_diag slogdet solve sqrtm
+            svd trace triangular_solve
             """,
     },
     "ops.math": {
@@ -174,8 +175,8 @@ LATER: dict[str, dict[str, str]] = {
             set_intra_op_parallelism_threads
             """,
         "tf.debugging": """
-            disable_check_numerics disable_traceback_filtering enable_check_numerics enable_traceback_filtering
-            get_log_device_placement is_traceback_filtering_enabled set_log_device_placement
+            disable_traceback_filtering enable_traceback_filtering get_log_device_placement
+            is_traceback_filtering_enabled set_log_device_placement
             """,
         "tf.sysconfig": "get_build_info",
         "tf.test": """
@@ -230,6 +231,7 @@ LATER: dict[str, dict[str, str]] = {
         "tf.io": "decode_raw matching_files parse_tensor read_file serialize_tensor write_file",
         "tf.io.gfile": "copy exists GFile glob isdir join listdir makedirs mkdir remove rename rmtree walk",
     },
+    "ops.numerics": {"tf.debugging": "disable_check_numerics enable_check_numerics"},
     "ops.numpy_api": {
         "tf.experimental.numpy": """
             asanyarray ascontiguousarray bool_ complex128 complex64 complex_ e experimental_enable_numpy_behavior

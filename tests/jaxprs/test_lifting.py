@@ -8,6 +8,7 @@ from jax import lax
 
 from tapejax.jaxprs import contents, lifting
 from tapejax.jaxprs.fence import jaxpr_as_fun
+from tests.jaxprs.static_functions import apply
 
 X, K = jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])
 
@@ -32,6 +33,8 @@ BODIES = {
     "cond": lambda x: lax.cond(x[0] > 0, lambda x: x * K, lambda x: x, x),
     "checkpoint": jax.checkpoint(lambda x: jnp.sin(x * K)),
     "solve": solve,
+    "static function": lambda x: apply(lambda x: x * K, x),
+    "static function in jit": jax.jit(lambda x: apply(lambda x: x * K, x)),
     "nested": jax.jit(lambda x: lax.cond(x[0] > 0, jax.jit(lambda x: lax.sin(x * K)), lambda x: x, x)),
 }
 

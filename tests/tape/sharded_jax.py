@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 
 import jax
@@ -183,7 +184,6 @@ def check_tape_inside():
 def check_jacobians():
     """A row's cotangent is placed as the target is: inside shard_map, and where a sharding is a part of the type."""
     x, w = arguments()
-    explicit = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Explicit,))
 
     def by_tape(method):
         def jacobian(a, b):
@@ -199,7 +199,7 @@ def check_jacobians():
         assert_same([transform(over_devices(by_tape("batch_jacobian")))(x, w)], [expected])
         by_device = transform(over_devices(by_tape("jacobian")))(x, w)
         assert_same([by_device[:, :, 0]], [expected])  # each device has one row
-        with jax.set_mesh(explicit):
+        with jax.set_mesh(explicit()):
             spread_out = jax.device_put(x, P("data"))
             assert_same([transform(by_tape("batch_jacobian"))(spread_out, jax.device_put(w, P()))], [expected])
 
@@ -249,8 +249,7 @@ def function_without_mesh(x, here):
 
 def check_unreduced():
     """The cotangent of what is yet to be summed over devices is the same on each of them."""
-    explicit = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Explicit,))
-    with jax.set_mesh(explicit):
+    with jax.set_mesh(explicit()):
         x = jax.reshard(jnp.arange(8.0), P(unreduced={"data"}))
         summed = jax.shard_map(lambda x: lax.psum_scatter(x, "data", tiled=True), out_specs=ROWS)
         (found,), expected = gradient(lambda x: summed(x) ** 2, [x]), jax.grad(lambda x: (summed(x) ** 2).sum())(x)
@@ -260,12 +259,104 @@ def check_unreduced():
         )
 
 
+@functools.cache
+def explicit():
+    return jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Explicit,))
+
+
+def whole(x):
+    return jax.reshard(x, WHOLE)
+
+
+def cast_to_varying(x):
+    def body(a, b):
+        return lax.psum(a * lax.pcast(b, "data", to="varying")[0], "data") ** 2
+
+    return jax.shard_map(body, in_specs=(ROWS, WHOLE), out_specs=WHOLE)(x, whole(x * x))
+
+
+def without_a_check(x):
+    return jax.shard_map(lambda a: lax.psum(jnp.sin(a), "data") ** 2, out_specs=WHOLE, check_vma=False)(x)
+
+
+def gradient_inside(x):
+    def body(a, b):
+        return jax.grad(lambda b: lax.psum(jnp.sum(a * b**2), "data"))(b) ** 2
+
+    return jax.shard_map(body, in_specs=(ROWS, WHOLE), out_specs=WHOLE)(x, whole(jnp.cos(x)))
+
+
+def products(x):
+    outer = jnp.einsum("i,j->ij", x, whole(x), out_sharding=P("data", None))
+    return jnp.dot(outer, whole(x), out_sharding=ROWS) * jnp.dot(x, jnp.sin(x), out_sharding=WHOLE)
+
+
+def resharded(x):
+    return whole(jnp.sin(x)) * whole(jax.nn.relu(x)) * jax.vmap(jnp.cos, out_axes=None, sum_match=True)(x)
+
+
+def in_control_flow(x):
+    return jax.checkpoint(lambda x: lax.scan(lambda c, _: (jnp.sin(c) * x, None), x, length=2)[0])(x)
+
+
+def not_yet_summed(x):
+    return whole(jnp.dot(x, jnp.sin(x), out_sharding=P(unreduced={"data"}))) ** 2
+
+
+def scattered(x):
+    summed = jax.shard_map(lambda x: lax.psum_scatter(x, "data", tiled=True), out_specs=ROWS)
+    return summed(jax.reshard(whole(x), P(unreduced={"data"}))) ** 2
+
+
+def yet_to_be_summed_back(x):
+    reduced = jax.reshard(whole(x), P(reduced={"data"}))
+    return jnp.dot(jax.reshard(jnp.eye(8), P("data", None)), reduced, out_sharding=ROWS) ** 2
+
+
+def by_auto_axes(x):
+    turned = jax.sharding.auto_axes(lambda x: jnp.sin(x) * x[::-1] * x, axes="data", out_sharding=ROWS)
+    return jnp.sum(turned(x) * x)
+
+
+# The rows of the table in `docs/jax.md` that need several devices.
+FEATURES = {
+    "`psum`, `pcast` in `shard_map`, with and without `check_vma`": (cast_to_varying, without_a_check, gradient_inside),
+    "explicit sharding: `reshard`, `out_sharding`": (products, resharded, in_control_flow),
+    "`unreduced` and `reduced` values": (not_yet_summed, scattered, yet_to_be_summed_back),
+    "`jax.sharding.auto_axes`": (by_auto_axes,),
+}
+
+
+def check_feature(function):
+    """A tape in a mesh that is explicit, in `jax.jit` there, around it, and in another tape, beside `jax.grad`."""
+
+    def by_tape(function):
+        return lambda x: gradient(lambda x: whole(function(x)).sum(), [x])[0]
+
+    def by_jax(function):
+        return jax.grad(lambda x: whole(function(x)).sum())
+
+    with jax.set_mesh(explicit()):
+        x = jax.reshard(jnp.linspace(0.3, 2.2, 8), ROWS)
+        expected = by_jax(function)(x)
+        for way in (by_tape(function), by_tape(jax.jit(function)), jax.jit(by_tape(function)), by_tape(function)):
+            found = way(x)
+            assert jax.typeof(found) == jax.typeof(expected), (jax.typeof(found), jax.typeof(expected))
+            assert_same([found], [expected])
+        assert_same([by_tape(by_tape(function))(x)], [by_jax(by_jax(function))(x)])
+
+
 if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", "64" in sys.argv)
     warnings.simplefilter("error")
     assert len(jax.devices()) == 8
     for function in FUNCTIONS:
         check(function)
         print(function.__name__, flush=True)
+    for functions in FEATURES.values():
+        for function in functions:
+            check_feature(function)
+            print(function.__name__, flush=True)
     check_closures()
     check_moves()
     check_unreduced()

@@ -238,3 +238,43 @@ def test_a_rule_with_logs(within, logs, wide):
                 tape.watch(x)
                 y = call(x)
             np.testing.assert_allclose(tape.gradient(y, x), jax.grad(fn if within == "function" else call)(x), 1e-6)
+
+
+# docs/jax.md, "Why is it zero?": by a value at which `jax.grad` raises (None here) or gives 0, what the tape gives.
+AS_NUMPY = {
+    "from_dlpack": (lambda x: jnp.from_dlpack(x), 1.0, None, None),
+    "ord": (lambda p: jnp.linalg.vector_norm(jnp.array([3.0, 4.0]), ord=[p]), 3.0, None, None),
+    "a scalar ord": (lambda p: jnp.linalg.vector_norm(jnp.array([3.0, 4.0]), ord=p), 3.0, None, -0.30388284),
+    "by ord, a vector": (lambda x: jnp.linalg.vector_norm(x * jnp.ones(2), ord=[2.0]), 3.0, 2**0.5, 2**0.5),
+    "start": (lambda x: jnp.arange(x, 4.0, 1.0), 1.0, 0.0, 3.0),
+    "step": (lambda x: jnp.arange(1.0, 4.0, x), 1.0, 0.0, 3.0),
+    "end": (lambda x: jnp.arange(x), 4.0, 0.0, None),
+    "r_": (lambda x: jnp.r_[x:4.0], 1.0, 0.0, 3.0),
+    "r_ of a number of elements": (lambda x: jnp.r_[x:4.0:5j], 1.0, 0.0, 2.5),
+    "elements of r_": (lambda x: jnp.r_[x, 4.0], 1.0, 1.0, 1.0),
+    "mgrid": (lambda x: jnp.mgrid[x:4.0], 1.0, 0.0, 3.0),
+    "ogrid": (lambda x: jnp.ogrid[x:4.0], 1.0, 0.0, 3.0),
+}
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("name", AS_NUMPY)
+def test_a_value_that_jax_wants_as_numpys(name, wide):
+    """A row of the page goes when the answers become one."""
+    fn, at, of_jax, of_tape = AS_NUMPY[name]
+    with jax.enable_x64(wide):
+        x = jnp.asarray(at, jnp.float64 if wide else jnp.float32)
+        if of_jax is None:
+            with pytest.raises(TypeError):
+                jax.grad(lambda x: jnp.sum(fn(x)))(x)
+        else:
+            np.testing.assert_allclose(jax.grad(lambda x: jnp.sum(fn(x)))(x), of_jax, 1e-6)
+        with GradientTape() as tape:
+            tape.watch(x)
+            y = jnp.sum(fn(x))
+        gradient = tape.gradient(y, x)
+        assert (gradient is None) == (of_tape is None)
+        if of_tape is not None:
+            np.testing.assert_allclose(gradient, of_tape, 1e-5)
+            step = 1e-2  # the number of elements stays
+            np.testing.assert_allclose(gradient, (jnp.sum(fn(x + step)) - jnp.sum(fn(x))) / step, 2e-2, 2e-2)

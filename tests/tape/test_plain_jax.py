@@ -531,6 +531,20 @@ def test_donated_argument():
     assert_same(taped(lambda v: double(v * 1), x), jnp.full(3, 2.0))
 
 
+@pytest.mark.parametrize("ask", ["gradient", "jacobian", "check_numerics", "explain"])
+def test_a_donated_source_is_named_by_its_argument(ask):
+    """The class is that of a value on the way that was donated."""
+    sine = jax.jit(jnp.sin, donate_argnums=0)
+    x = jnp.asarray(X) + 0.0
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = sine(x)
+        with pytest.raises(RuntimeError, match="Argument `tensor`.*was donated"):
+            tape.watch(x)
+    with pytest.raises(RuntimeError, match="Argument `sources`.*was donated"):
+        getattr(tape, ask)(y, x)
+
+
 def test_deleted_array_is_reported():
     x = jnp.asarray(X)
     with tf.GradientTape() as tape:

@@ -11,7 +11,8 @@ import pytest
 
 
 @pytest.mark.slow
-def test_eight_devices():
+@pytest.mark.parametrize("width", ["32", "64"])
+def test_eight_devices(width):
     here = pathlib.Path(__file__).parent
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",
@@ -19,7 +20,7 @@ def test_eight_devices():
         "PYTHONPATH": os.pathsep.join([str(here.parent), os.environ.get("PYTHONPATH", "")]),
     }
     done = subprocess.run(
-        [sys.executable, here / "sharded_jax.py"], env=environment, capture_output=True, text=True, timeout=600
+        [sys.executable, here / "sharded_jax.py", width], env=environment, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     assert done.stdout.splitlines()[-1] == "tape inside"

@@ -59,7 +59,7 @@ def _load() -> types.ModuleType:
                 os.environ["KERAS_BACKEND"] = before
             else:
                 del os.environ["KERAS_BACKEND"]
-    backend = sys.modules["keras"].backend.backend()
+    backend = importlib.import_module("keras").backend.backend()  # waits for a thread that is importing it
     if backend != "jax":
         raise ImportError(
             f"tapejax.keras is Keras on JAX, but this process has loaded Keras with its {backend!r} backend, and has only one. "

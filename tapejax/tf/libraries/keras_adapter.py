@@ -74,6 +74,7 @@ def install(keras: types.ModuleType) -> None:
     backend, optimizer = fence.part("backend"), fence.part("optimizers.base_optimizer").BaseOptimizer
 
     _note_variables(keras.Variable, backend.get_stateless_scope)
+    _give_keras_arrays()
     keras.random.SeedGenerator.next = _as_one_step(keras.random.SeedGenerator.next)
     _take_tensors(keras.Layer, keras.Operation, backend)
     _take_gradients(optimizer, backend)
@@ -147,27 +148,36 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
             object.__setattr__(variable, "_was_trainable", True)
         trainable.fset(variable, new)
 
+    kind.value = property(read, doc=value.__doc__)
+    setattr(kind, fence.ASSIGN, assign)
+    kind.assign_add, kind.assign_sub = map(_as_one_step, (kind.assign_add, kind.assign_sub))
+    kind.assign = _aggregating(kind.assign, of_change=True)
+    kind.assign_add, kind.assign_sub = map(_aggregating, (kind.assign_add, kind.assign_sub))
+    setattr(kind, fence.INITIALIZE, _outside_of_programs(initialize))
+    kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
+
+
+def _outside_of_programs(initialize: Callable) -> Callable:
+    """The method that gives a variable its first value, which is not part of a program that is traced."""
+
     def initialize_now(variable: VariableLike, initializer: Any) -> None:
         if reading.context.capture is None:
             return by_operations(initialize, variable, initializer)  # most shapes occur once
         with staging.init_scope():
             return initialize(variable, initializer)
 
-    kind.value = property(read, doc=value.__doc__)
-    setattr(kind, fence.ASSIGN, assign)
-    kind.assign_add, kind.assign_sub = map(_as_one_step, (kind.assign_add, kind.assign_sub))
-    kind.assign = _aggregating(kind.assign, of_change=True)
-    kind.assign_add, kind.assign_sub = map(_aggregating, (kind.assign_add, kind.assign_sub))
-    setattr(kind, fence.INITIALIZE, initialize_now)
-    kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
+    return initialize_now
 
+
+def _give_keras_arrays() -> None:
+    """Has the value of a variable of ours be an array to Keras: optimizers do arithmetic with it."""
     ours: Any = Variable
-    our_value = ours.value
+    value = ours.value
 
-    def read_ours(variable: Variable) -> Array | Tensor:
-        return reading.read(variable) if _called_by_keras() else our_value.fget(variable)
+    def read(variable: Variable) -> Array | Tensor:
+        return reading.read(variable) if _called_by_keras() else value.fget(variable)
 
-    ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
+    ours.value = property(read, doc=value.__doc__)
 
 
 def _aggregating(update: Callable, of_change: bool = False) -> Callable:

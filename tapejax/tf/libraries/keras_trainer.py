@@ -20,6 +20,7 @@ import numpy as np
 
 from ...places import levels_to_user
 from ...tape.gradient_tape import GradientTape
+from ..ops.numerics import checks_numerics
 from ..values import keras_fence as fence
 from ..values import reading, replicas
 from ..values.tensor import Variable
@@ -41,6 +42,7 @@ def in_tensorflows_way(model: Model) -> bool:
     if (
         _strategy(model) is not None
         or model.run_eagerly
+        or checks_numerics()  # operation by operation, which a step that `jax.jit` compiles is not
         or any(from_user(getattr(type(model), f"make_{part}_function")) for part in _PARTS)
     ):
         return True
@@ -294,9 +296,11 @@ def _make_execution(trainer: Any, part: str, combine: Callable) -> None:
 
     @functools.wraps(own)
     def make(self: Model, force: bool = False) -> Callable:
-        if not in_tensorflows_way(self):
+        ours, kept = in_tensorflows_way(self), getattr(self, name)
+        force = force or kept is None or isinstance(kept, _Execution) != ours  # `enable_check_numerics` came in between
+        if not ours:
             return own(self, force)
-        if force or getattr(self, name) is None:
+        if force:
             setattr(self, name, _executed(self, part, combine))
         return getattr(self, name)
 

@@ -360,18 +360,6 @@ def get_build_info() -> dict[str, Any]:
 # ---- Debugging ---------------------------------------------------------------------------------------------
 
 
-def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """Makes JAX raise FloatingPointError for a NaN or an infinity, where it arises. The arguments are for TensorFlow's sake."""
-    jax.config.update("jax_debug_nans", True)
-    jax.config.update("jax_debug_infs", True)
-
-
-def disable_check_numerics() -> None:
-    """Undoes `enable_check_numerics`."""
-    jax.config.update("jax_debug_nans", False)
-    jax.config.update("jax_debug_infs", False)
-
-
 def enable_traceback_filtering() -> None:
     """Leaves JAX's own lines out of tracebacks, as by default."""
     jax.config.update("jax_traceback_filtering", "auto")

@@ -3,6 +3,7 @@ floats from 0 to 1."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -326,7 +327,7 @@ def crop_and_resize(image, boxes, box_indices, crop_size, method="bilinear", ext
       image: (batch, height, width, channels).
       boxes: rows of (y1, x1, y2, x2), in which 1 is the last row or column.
       box_indices: which image each box belongs to.
-      method: 'bilinear' or 'nearest'.
+      method: 'bilinear' or 'nearest', whose gradient with respect to the boxes is that of 'bilinear', as in TensorFlow.
       extrapolation_value: what lies outside the image.
     """
     if method not in ("bilinear", "nearest"):
@@ -338,7 +339,7 @@ def crop_and_resize(image, boxes, box_indices, crop_size, method="bilinear", ext
             return jnp.full(1, 0.5 * (start + end) * (old - 1))  # of the boxes' dtype, also with 64-bit types on
         return start * (old - 1) + jnp.arange(new) * ((end - start) * ((old - 1) / (new - 1)))
 
-    def crop(box, i):
+    def crop(method, images, box, i):
         height, width = images.shape[1:3]
         y, x = places(box[0], box[2], height, size[0]), places(box[1], box[3], width, size[1])
         within = ((y >= 0) & (y <= height - 1))[:, None] & ((x >= 0) & (x <= width - 1))
@@ -350,7 +351,18 @@ def crop_and_resize(image, boxes, box_indices, crop_size, method="bilinear", ext
             pixels = pixels[0] * (1 - part) + pixels[1] * part
         return jnp.where(within[..., None], pixels, extrapolation_value)
 
-    return jax.vmap(crop)(boxes, box_indices)
+    bilinear, nearest = (
+        jax.vmap(functools.partial(crop, kind), in_axes=(None, 0, 0)) for kind in ("bilinear", "nearest")
+    )
+    if method == "bilinear":
+        return bilinear(images, boxes, box_indices)
+    by_image = jax.custom_jvp(nearest)
+    by_image.defjvps(
+        lambda tangent, _, x, *at: jax.jvp(lambda x: nearest(x, *at), [x], [tangent])[1],
+        lambda tangent, _, x, box, i: jax.jvp(lambda box: bilinear(x, box, i), [box], [tangent])[1],
+        None,
+    )
+    return by_image(images, boxes, box_indices)
 
 
 def _neighbours(places, length):

@@ -12,11 +12,12 @@ import numpy as np
 from jax import lax
 
 from ..values.connected import zero_gradient
-from ..values.dtypes import requested
-from ..values.errors import FailedPreconditionError, InvalidArgumentError
+from ..values.dtypes import as_dtype, requested
+from ..values.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from ..values.tensor import Tensor, arrays_of, op, operands, raw
-from ..values.types import Array, AxisLike, DTypeLike, IntsLike, Nest, TensorLike
+from ..values.types import Array, AxisLike, DTypeLike, Ignored, IntsLike, Nest, TensorLike
 from .math import nan_for_infinity, singular_values
+from .registry import opaque
 from .table import (
     FIELD,
     NUMBER,
@@ -463,6 +464,143 @@ def matrix_rank(a, tol=None, validate_args=False):
     limit = jnp.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(s, -1, keepdims=True)
     limit = limit if tol is None else jnp.asarray(tol, s.dtype)
     return jnp.sum(s > limit, -1, dtype=jnp.int32)
+
+
+# ---- Triangular factors --------------------------------------------------------------------------------------
+
+
+class Lu(NamedTuple):
+    """What `lu` returns."""
+
+    lu: Tensor | Array
+    p: Tensor | Array
+
+
+def lu(input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None = None) -> Lu:
+    """Square matrices as products of a lower and an upper triangular one, their rows exchanged: `lu_reconstruct` takes it back.
+
+    It has no gradient, as in TensorFlow: asking for one raises `LookupError`, until one is registered for ``Lu`` with
+    `RegisterGradient`.
+
+    Args:
+      input: of shape ``(..., n, n)``, float32, float64 or complex.
+      output_idx_type: int32 or int64.
+
+    Returns:
+      ``lu``, like `input`: the upper triangle, and below the diagonal the lower one, whose diagonal is 1. ``p``, of shape
+      ``(..., n)``: for each row of the product the row of `input` that it is.
+
+    Raises:
+      InvalidArgumentError: a matrix is not square, or the dtype is another; on the CPU also: it is not invertible.
+      NotFoundError: the dtype is float16.
+
+    >>> import tapejax as tf
+    >>> factors, p = tf.linalg.lu([[1.0, 2.0], [2.0, 8.0]])
+    >>> print(factors.numpy().tolist(), p.numpy())
+    [[2.0, 8.0], [0.5, -2.0]] [1 0]
+    """
+    if as_dtype(output_idx_type).name not in ("int32", "int64"):
+        raise InvalidArgumentError(f"lu: output_idx_type must be int32 or int64, got {output_idx_type!r}")
+    array = _with_factors("lu", raw(input), "input")
+    factors, rows = op(_lu, _matrix("lu", array, square=True))
+    values = known(factors._array)
+    if values is not None and not np.diagonal(values, 0, -2, -1).all():
+        raise InvalidArgumentError("lu: Input is not invertible")
+    dtype = requested(output_idx_type)
+    return Lu(factors, rows if dtype == "int32" else op(lax.convert_element_type, rows, new_dtype=dtype))
+
+
+def _with_factors(name: str, array: Array, argument: str) -> Array:
+    """`array`, of a dtype that JAX and TensorFlow factor matrices of."""
+    if array.dtype == "float16":
+        raise NotFoundError(f"{name}: not for float16. Convert it first: tf.cast({argument}, tf.float32)")
+    require_kind(name, array, "Fc", argument)
+    return array
+
+
+@opaque("Lu")
+def _lu(x):
+    factors, _, rows = lax.linalg.lu(x)
+    return factors, rows
+
+
+def _factors(name: str, lower_upper: TensorLike, perm: TensorLike) -> tuple[Array, Array]:
+    """What `lu` gave."""
+    array, rows = raw(lower_upper, dtype_hint="float32"), raw(perm, dtype_hint="int32")
+    require_kind(name, rows, "I", "perm")
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
+        raise ValueError(f"{name}: lower_upper must be a square matrix or a batch of them, got shape {array.shape}")
+    if array.ndim != rows.ndim + 1:
+        raise ValueError(f"{name}: perm must have an axis less than lower_upper, got {rows.shape} and {array.shape}")
+    size, numbers = array.shape[-1], known(rows)
+    if rows.shape[-1] != size or (numbers is not None and ((numbers < 0) | (numbers >= size)).any()):
+        raise InvalidArgumentError(f"{name}: perm must hold {size} numbers of rows, from 0 to {size - 1}, got {perm}")
+    return array, rows
+
+
+def lu_reconstruct(
+    lower_upper: TensorLike, perm: TensorLike, validate_args: Ignored = False, name: str | None = None
+) -> Tensor:
+    """The matrices of which `lu` gave `lower_upper` and `perm`.
+
+    Raises:
+      ValueError: `lower_upper` is not square, or `perm` is not of its shape without the last axis.
+      InvalidArgumentError: `perm` holds another number of rows; on the CPU also: it is no permutation.
+    """
+    array, rows = _factors("lu_reconstruct", lower_upper, perm)
+    numbers = known(rows)
+    if numbers is not None and (np.sort(numbers) != np.arange(array.shape[-1])).any():
+        raise InvalidArgumentError(f"lu_reconstruct: a row is twice in perm, got {perm}")
+    return op(_lu_reconstruct, array, rows)
+
+
+def _lu_reconstruct(factors, rows):
+    product = jnp.matmul(jnp.tril(factors, -1) + jnp.eye(factors.shape[-1], dtype=factors.dtype), jnp.triu(factors))
+    return jnp.take_along_axis(product, jnp.argsort(rows)[..., None], -2)
+
+
+def lu_solve(
+    lower_upper: TensorLike,
+    perm: TensorLike,
+    rhs: TensorLike,
+    validate_args: Ignored = False,
+    name: str | None = None,
+) -> Tensor:
+    """x with ``matrix @ x = rhs``, given what `lu` gave of the matrices; `rhs` is a matrix, a column for each equation.
+
+    Raises:
+      ValueError: the shapes do not fit.
+      InvalidArgumentError: `perm` holds another number of rows, or one that there is not; or the dtypes differ.
+      NotFoundError: the dtype is float16.
+
+    >>> import tapejax as tf
+    >>> factors, p = tf.linalg.lu([[1.0, 2.0], [2.0, 8.0]])
+    >>> print(tf.linalg.lu_solve(factors, p, [[3.0], [10.0]]).numpy().tolist())
+    [[1.0], [1.0]]
+    """
+    array, rows = _factors("lu_solve", lower_upper, perm)
+    array, right = operands(_with_factors("lu_solve", array, "lower_upper"), raw(rhs, dtype_hint=array.dtype))
+    if right.ndim < 2 or right.shape[-2] != array.shape[-1]:
+        raise ValueError(f"lu_solve: rhs must have {array.shape[-1]} rows, got shape {right.shape}")
+    return op(_lu_solve, array, rows, right)
+
+
+def _lu_solve(factors, rows, rhs):
+    batch = np.broadcast_shapes(factors.shape[:-2], rows.shape[:-1], rhs.shape[:-2])
+    factors, rows, rhs = [
+        jnp.broadcast_to(x, (*batch, *x.shape[x.ndim - own :])) for x, own in ((factors, 2), (rows, 1), (rhs, 2))
+    ]
+    moved = jnp.take_along_axis(rhs, rows[..., None], -2)
+    lower = lax.linalg.triangular_solve(factors, moved, left_side=True, lower=True, unit_diagonal=True)
+    return lax.linalg.triangular_solve(factors, lower, left_side=True)
+
+
+def lu_matrix_inverse(
+    lower_upper: TensorLike, perm: TensorLike, validate_args: Ignored = False, name: str | None = None
+) -> Tensor:
+    """The inverse of the matrices of which `lu` gave `lower_upper` and `perm`. Raises as `lu_solve`."""
+    array, rows = _factors("lu_matrix_inverse", lower_upper, perm)
+    return lu_solve(array, rows, jnp.eye(array.shape[-1], dtype=array.dtype))
 
 
 # ---- Square roots ------------------------------------------------------------------------------------------------------------

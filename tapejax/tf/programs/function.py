@@ -24,6 +24,7 @@ import numpy as np
 from ...jaxprs.fence import trace_context
 from ...places import serves
 from ...tape import active
+from ..ops.numerics import checks_numerics
 from ..ops.table import accepting
 from ..values import nest, reading
 from ..values.dtypes import requested
@@ -176,6 +177,8 @@ class Function:
 
     def _call(self, args: Arguments, kwargs: Keywords) -> Nest:
         key, arrays = self._key(args, kwargs)
+        if checks_numerics() and not active.staging():
+            return self._run_as_python(args, kwargs, arrays)
         program = self._programs.get(key)
         if program is None:
             try:
@@ -203,7 +206,7 @@ class Function:
             return reading.run(True, self._unmodified, self._target(), rebuilt, named)
 
         try:
-            returned = graphs.run(True, body) if self._recorded else body()
+            returned = graphs.run(True, body) if self._recorded or checks_numerics() else body()
         except StopIteration as end:
             raise OutOfRangeError("End of sequence") from end
         return flatten_result(returned, outputs)(iter(outputs))
@@ -646,7 +649,7 @@ class ConcreteFunction:
           TypeError: they do not fit the signature; DTypeError, which is InvalidArgumentError too, for a tensor of another dtype.
         """
         args, kwargs = self._complete(args, kwargs)
-        if self.symbolic or self._known is None:
+        if self.symbolic or self._known is None or checks_numerics():
             return self._function._call(args, kwargs)
         return self._program(self._function._key(args, kwargs)[1])
 

@@ -157,6 +157,8 @@ class ThreadContext(Context):
     rows: tuple[Array, ...] = ()
     # The last negation of a traced tensor in a rewritten function, and what it is of: in a branch on it that value is known.
     negation: tuple[Array, Array] | None = None
+    # Whether what runs here is only looked at, as by `tape.check_numerics`: a NaN in it is no error.
+    looking = False
     # In a program that is traced of what ran before: the types of the results of each `numpy_function` still to come.
     results: Iterator[Sequence[Any]] = iter(())
 

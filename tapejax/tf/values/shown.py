@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ...jaxprs.fence import ConcreteArray, Tracer
+from ...jaxprs.fence import ConcreteArray, Ref, Tracer
 from ...jaxprs.types import Value
 from ...tape.recording import is_deleted, type_of
 from .types import Array, Number
@@ -17,8 +17,8 @@ from .types import Array, Number
 
 def number_text(x: Number | np.ndarray | Array) -> str:
     """A Python number or a value of one element, in the fewest digits that identify it; "deleted" where it was donated since."""
-    if is_deleted(x):
-        return "deleted"
+    if is_deleted(x) or isinstance(x, Ref):  # what a Ref holds now is not what it held then
+        return "Ref" if isinstance(x, Ref) else "deleted"
     array = np.asarray(x)
     if array.size != 1:
         return f"{array.dtype.name}{list(array.shape)}".replace(" ", "")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from operator import is_
 from typing import Any, NoReturn
 
@@ -111,31 +112,32 @@ def in_pytree(value: object, in_variable: bool = False) -> Leaf | None:
     return leaf._replace(wrap=lambda x: jax.tree.unflatten(tree, [x]))
 
 
-def _require_alive(leaf: Leaf) -> None:
+def _require_alive(leaf: Leaf, argument: str) -> None:
     array = leaf.array
     if isinstance(array, Tracer):
         if active.eager():
             raise escaped(array)
     elif is_deleted(array):
-        raise ValueError(
-            f"a tensor of shape {array.shape} and dtype {array.dtype} was deleted, most likely donated to a jitted function "
-            "(donate_argnums): a tape needs the values that it recorded. Do not donate them."
+        raise RuntimeError(
+            f"Argument `{argument}`: a tensor of shape {array.shape} and dtype {array.dtype} was deleted since: most likely it "
+            "was donated to a jitted function (donate_argnums). Do not donate what a tape watches or has recorded."
         )
 
 
 class Structure(structures.Structure):
     """A user's structure taken apart: lists, tuples, dicts and namedtuples as TensorFlow's ``nest`` does, any other
-    registered pytree (a Flax state, an Equinox module) as JAX does. What is no array inside a pytree becomes None."""
+    registered pytree (a Flax state, an Equinox module) as JAX does. What is no array inside a pytree becomes None, but for a
+    NumPy array of floats, which is refused as it is elsewhere: JAX would give it a gradient."""
 
     def __init__(self, structure: Nest, argument: str):
         self.structure = structure
-        self._items: list[tuple[int, Any]] = []  # of each item how many parts it has (-1: it is a leaf), and its tree
+        self._items: list[tuple[int, Any]] = []  # of each item how many parts it has (-1: it is a leaf), its tree, ...
         self.leaves: list[Leaf] = []
         items = nest.taken_apart(structure, _is_container)
         for item in items:
             leaf = leaf_of(item)
             if leaf is not None:
-                _require_alive(leaf)
+                _require_alive(leaf, argument)
                 self.leaves.append(leaf)
                 self._items.append((-1, None))
                 continue
@@ -146,11 +148,14 @@ class Structure(structures.Structure):
             if jax.tree_util.treedef_is_leaf(tree) or item is None:
                 raise refusal(item, argument)
             in_item = [in_pytree(part, id(part) in inside) for part in parts]
-            self.leaves.extend(leaf for leaf in in_item if leaf is not None)
-            for leaf in in_item:
+            for part, leaf in zip(parts, in_item, strict=True):
                 if leaf is not None:
-                    _require_alive(leaf)
-            self._items.append((len(parts), (tree, [leaf is not None for leaf in in_item])))
+                    _require_alive(leaf, argument)
+                    self.leaves.append(leaf)
+                elif isinstance(part, (np.ndarray, np.generic)) and has_tangent(part):
+                    raise refusal(part, argument)
+            holders = [id(leaf.holder) if leaf and leaf.holder is not None else i for i, leaf in enumerate(in_item)]
+            self._items.append((len(parts), (tree, [leaf is not None for leaf in in_item], holders)))
         # the usual case, and no need to take it apart again for the results
         self._plain_list = (
             type(structure) is list
@@ -170,6 +175,16 @@ class Structure(structures.Structure):
             parts += [item] if count < 0 else itertools.compress(pytree[0].flatten_up_to(item), pytree[1])
         return parts
 
+    def pack(self, results: Sequence[Array | None]) -> Nest:
+        """As there. That of one of JAX's sparse matrices has its indices, as `jax.experimental.sparse.grad` gives it."""
+        packed = super().pack(results)
+        items = [] if self._plain_list else nest.taken_apart(self.structure, _is_container)
+        if not any(map(_is_sparse, items)):
+            return packed
+        pairs = zip(items, nest.taken_apart(packed, _is_container), strict=True)
+        completed = [_with_data(x, y.data) if _is_sparse(x) else y for x, y in pairs]
+        return nest.packed(self.structure, iter(completed), _is_container)
+
     def pack_raw(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, as it is."""
         if self._plain_list:
@@ -182,8 +197,27 @@ class Structure(structures.Structure):
             if count < 0:
                 yield next(results)
             else:
-                tree, is_array = pytree
-                yield jax.tree.unflatten(tree, [next(results) if yes else None for yes in is_array])
+                tree, is_array, holders = pytree
+                parts = [next(results) if yes else None for yes in is_array]
+                # a variable in two places of Flax's module is one in the result, too: its optimizers ask for that
+                first = dict(zip(reversed(holders), reversed(parts), strict=True))
+                yield jax.tree.unflatten(tree, [first[holder] for holder in holders])
+
+
+def _is_sparse(value: object) -> bool:
+    """Whether `value` is a sparse matrix of JAX's. Nothing is before that module is imported."""
+    return isinstance(value, getattr(sys.modules.get("jax.experimental.sparse"), "JAXSparse", ()))
+
+
+def _with_data(matrix: Pytree, data: Array | None) -> Pytree:
+    """The sparse `matrix` with other numbers, or a batch of such; None where there are none."""
+    if data is None:
+        return None
+    (first, *indices), tree = jax.tree.flatten(matrix)
+    make: Callable[[Array], Pytree] = lambda numbers: jax.tree.unflatten(tree, [numbers, *indices])  # noqa: E731
+    for _ in range(data.ndim - first.ndim):
+        make = jax.vmap(make)
+    return make(data)
 
 
 def cure_of(value: object, argument: str) -> str:
@@ -193,7 +227,8 @@ def cure_of(value: object, argument: str) -> str:
     if callable(value):
         return " Pass what it returns, computed in the tape's block, not the function."
     if isinstance(value, (np.ndarray, np.generic)):
-        return " NumPy arrays, as .numpy() and get_weights() give, are copies: pass the tensor or variable itself."
+        copies = "NumPy arrays, as .numpy() and get_weights() give, are copies"
+        return f" {copies}: pass the tensor or variable itself; let a module hold jax.Arrays (jnp.asarray)."
     if isinstance(value, (list, tuple)):
         return " Ask for each, on a persistent tape, or for one tensor made of them in the block: tf.stack([...])."
     if isinstance(value, (int, float, complex)):
@@ -210,7 +245,7 @@ def refusal(value: object, argument: str) -> Exception:
             f"type {type(value).__name__!r}.{cure}"
         )
     if isinstance(value, (int, float, complex, np.ndarray, np.generic)):
-        cure = " Make it a tensor, x = tf.constant(...), watch x, and compute with it in the block."
+        cure = " Make it a tensor, x = tf.constant(...), watch x, and compute with it in the block; in a module, a jax.Array."
     return ValueError(
         f"Passed in object {value!r} of type {type(value).__name__!r}, not a Tensor, jax.Array, Variable or a structure "
         f"of them.{cure}"

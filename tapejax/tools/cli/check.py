@@ -197,7 +197,7 @@ def _found(path: str) -> tuple[str, str | None, Any]:
 
 def _is_own_module(name: str) -> bool:
     """Whether it is a module of tapejax's own that TensorFlow has no name for, as in ``from tapejax import runner``."""
-    public = name in tapejax.__all__ or name in tapejax._WHEN_ASKED
+    public = name in tapejax.__all__ or name in tapejax._everything.WHEN_ASKED
     return bool(name) and not public and importlib.util.find_spec(f"tapejax.{name}") is not None
 
 
@@ -236,7 +236,7 @@ def _result(path: str) -> str | None:
     if not isinstance(kind, type) or not kind.__module__.startswith("tapejax") or issubclass(kind, types.ModuleType):
         return None
     public = f"tapejax.{kind.__module__.rpartition('.')[2]}"  # tf.data.Dataset is defined in programs.data
-    places = ("tapejax", public, *(f"tapejax.{name}" for name in tapejax._NAMESPACES))
+    places = ("tapejax", public, *(f"tapejax.{name}" for name in tapejax._everything.NAMESPACES))
     names = (f"tf{place.removeprefix('tapejax')}.{kind.__name__}" for place in places)
     return next((f"{name}{_VALUE}" for name in names if _found(name)[2] is kind), None)
 

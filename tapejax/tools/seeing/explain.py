@@ -205,7 +205,11 @@ class _Case:
         self, tape: GradientTape | None, recording: Recording, names: Names, values: Variables, ends: Sequence[Leaf]
     ):
         self.tape, self.recording, self.names, self.ends = tape, recording, names, ends
-        self.texts, self.entries, self.targets = Texts(recording), recording.entries, [leaf.array for leaf in ends]
+        self.texts, self.entries, self.targets = (
+            Texts(recording, values),
+            recording.entries,
+            [leaf.array for leaf in ends],
+        )
         self.values = values
         # what the notes on connected sources need
         self._connected: list[tuple[int, Leaf, TextEvidence, Sequence[Relevant]]] = []

@@ -226,10 +226,14 @@ class GraphEvidence(Graph):
         """Where a variable was assigned something computed from the source that was read again on the way to the target."""
         wanted = ValueSet(x for x, _ in self.leaves([target]))
         for mark in self.marked("state"):
-            into, *values = given_at(mark)
-            if into is not None and into in wanted and not self.dependents.isdisjoint(values):
+            if given_at(mark)[0] in wanted and self.keeps(mark):
                 return mark
         return None
+
+    def keeps(self, mark: Mark) -> bool:
+        """Whether the variable that a mark is about was given something computed from the source."""
+        into, *values = given_at(mark)
+        return into is not None and not self.dependents.isdisjoint(values)
 
     def state_reason(self, mark: Mark) -> Reason:
         into, line = given_at(mark)[0], line_of(mark.where)
@@ -257,9 +261,10 @@ class GraphEvidence(Graph):
 
     def by_marks(self, target: Array) -> Reason | None:
         """Without the text: what happened between the last of the source's values and the target's first constant."""
-        for mark in self.conversions():
-            return reason("python", At(None, line_of(mark.where)), binds="a value computed from " + self.name)
         constants = [position for x, position in self.leaves([target]) if id(x) not in self.watched]
+        for mark in self.conversions():
+            if any(position >= mark.position for position in constants):
+                return reason("python", At(None, line_of(mark.where)), binds="a value computed from " + self.name)
         stops = self.marked("stop")
         if stops and any(position >= stops[0].position for position in constants):
             stopped_at = At(None, line_of(stops[0].where))

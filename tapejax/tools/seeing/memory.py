@@ -45,9 +45,9 @@ class MemoryRow(NamedTuple):
 class Memory(Rows[MemoryRow]):
     """What a tape keeps, in rows, largest first. Made by `GradientTape.memory`; printed, or shown by a notebook, it is a table.
 
-    ``bytes`` is the sum of the rows: what is freed with the tape. Arrays that a variable of yours holds, too, do not count, nor
-    do the inputs of the block. ``needed`` is the part that the gradient reads, ``saved`` what `recompute_grad` around the
-    functions would free.
+    ``bytes`` is the sum of the rows: what is freed with the tape, or with the last of nested tapes that keep the same. Arrays
+    that a variable of yours holds, too, do not count, nor do the inputs of the block. ``needed`` is the part that the gradient
+    reads, ``saved`` what `recompute_grad` around the functions would free.
     """
 
     def __init__(self, rows: Sequence[MemoryRow]):
@@ -94,8 +94,7 @@ def size_text(count: int) -> str:
 
 def memory(recording: Recording, targets: Sequence[Value], sources: Sequence[Source]) -> Memory:
     """What `recording` keeps alone, and what of it the gradient of the targets reads."""
-    watched = {id(x) for x, _ in recording.watched.values()}
-    kept = _kept_alone(recording.entries, watched)  # first: a query refers to them, too
+    kept = _kept_by_tapes(recording.entries)  # first: a query refers to them, too
     program, values = Query(recording, targets, sources).program()
     read = {id(values[slot]) for step in program.steps for slot in step.ins if slot < len(values)}
     read |= {id(x) for entry in recording.entries if entry.kept for x in entry.kept.arrays}
@@ -122,19 +121,21 @@ def _calls(entries: Sequence[Entry]) -> list[object]:
     return [calls[-1].call if calls and calls[-1].code.co_name != "<module>" else None for calls in users]
 
 
-def _kept_alone(entries: Sequence[Entry], watched: set[int]) -> set[int]:
-    """The ids of the arrays that were made by `entries` and to which nothing else refers."""
-    references = Counter(id(x) for entry in entries for x in (*entry.inputs, *_made_by(entry)))
-    references.update(_held_by_pullbacks([entry.op.pull for entry in entries if isinstance(entry.op, PullbackOp)]))
+def _kept_by_tapes(entries: Sequence[Entry]) -> set[int]:
+    """The ids of the arrays that were made by `entries` and to which nothing but tapes refers."""
+    recordings = [x for x in gc.get_objects() if type(x) is Recording]
+    holders = [x for each in recordings for x in (each.entries, each.watched, each.derivatives)]
+    ops = {id(entry.op): entry.op for each in recordings for entry in each.entries}.values()
+    references = Counter(_held_by([*holders, *(op.pull for op in ops if isinstance(op, PullbackOp))]))
     arrays = (x for entry in entries for x in _made_by(entry) if isinstance(x, jax.Array))
     made = {id(x): x for x in arrays if not isinstance(x, Tracer)}
     here = _references({0: object()})[0]  # from this loop
-    return {x for x, count in _references(made).items() if count - here <= references[x] + (x in watched)}
+    return {x for x, count in _references(made).items() if count - here <= references[x]}
 
 
-def _held_by_pullbacks(pullbacks: Sequence[Callable]) -> list[int]:
-    """The id of an array for each reference to it in what these functions close over, as the arguments of `recompute_grad`."""
-    held = _closed_over(pullbacks)
+def _held_by(holders: Sequence[object]) -> list[int]:
+    """The id of an array for each reference to it in `holders`, also in what functions close over, as `recompute_grad`'s do."""
+    held = _referred_to(holders)
     here = _references({0: object()})[0]
     counts = Counter(id(x) for x in held if isinstance(x, Tensor))
     tensors = {id(x): x for x in held if isinstance(x, Tensor)}
@@ -143,11 +144,11 @@ def _held_by_pullbacks(pullbacks: Sequence[Callable]) -> list[int]:
     return [id(x) for x in held if isinstance(x, jax.Array)] + [id(tensors[key]._array) for key in alone]
 
 
-def _closed_over(functions: Sequence[Callable]) -> list[Any]:
-    """The arrays and tensors that `functions` close over, one for each reference."""
+def _referred_to(holders: Sequence[object]) -> list[Any]:
+    """The arrays and tensors in `holders`, one for each reference."""
     arrays: list[Any] = []
     seen: set[int] = set()
-    waiting: list[Any] = list(functions)
+    waiting = list(holders)
     while waiting:
         x = waiting.pop()
         if isinstance(x, (jax.Array, Tensor)):
@@ -158,7 +159,7 @@ def _closed_over(functions: Sequence[Callable]) -> list[Any]:
     return arrays
 
 
-_CONTAINERS = (types.FunctionType, types.CellType, functools.partial, tuple, list, dict)
+_CONTAINERS = (types.FunctionType, types.CellType, functools.partial, tuple, list, dict, Query)
 
 
 def _references(held: Mapping[int, object]) -> dict[int, int]:

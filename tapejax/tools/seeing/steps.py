@@ -30,6 +30,7 @@ from ...tape.query import Query
 from ...tape.recording import Entry, type_of
 from ...tape.slicing import Program, Step
 from ...tape.structures import conjugate, sources_of, targets_of
+from ...tf.values import reading
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, table_html, value_text
 from ...tf.values.types import Array, Nest
@@ -124,7 +125,8 @@ class Backward:
         """`tape.sweep.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
         sweep = derivatives.sweep_steps(self.program, self.values, self.seeds, ct)
         while True:
-            with active.outside():  # no tape records this; but not while the user has the step
+            # no tape records this; but not while the user has the step
+            with active.outside(), reading.context.setting(looking=True):
                 try:
                     at, back = next(sweep)
                 except StopIteration:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 
@@ -17,11 +17,22 @@ from ...jaxprs.types import JaxProgram
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
-from ...tape.query import Query, in_recorded_types
+from ...tape.query import Method, Query, in_recorded_types
 from ...tape.recording import Entry, Recording
 from ...tape.structures import sources_of, targets_of
+from ...tf.values import reading
 from ...tf.values.types import Nest
 from ..writing.graph import ValueMap
+
+
+def looking(method: Method) -> Method:
+    """`method`, in recorded types; a NaN that it meets is what it looks for, and no error."""
+
+    @functools.wraps(method)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return reading.context.setting(looking=True).call(method, *args, **kwargs)
+
+    return in_recorded_types(cast(Method, run))
 
 
 class Seen(GradientTape):
@@ -41,7 +52,7 @@ class Seen(GradientTape):
         """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
         return _entries(self)[index]
 
-    @in_recorded_types
+    @looking
     def as_function(self, target: Nest, sources: Nest, arguments: Nest = (), flat: bool = False) -> Any:
         """The pure function from `sources` to `target` that the tape recorded.
 
@@ -183,7 +194,7 @@ class Seen(GradientTape):
 
         return listing.html_table(self, _seen(self))
 
-    @in_recorded_types
+    @looking
     def explain(self, target: Nest, sources: Nest) -> Any:
         """Says for each source why its gradient is what it is: along which path it comes, or why it is None.
 
@@ -212,7 +223,7 @@ class Seen(GradientTape):
 
         return explain.explain(self, target, sources)
 
-    @in_recorded_types
+    @looking
     def memory(self, target: Nest, sources: Nest) -> Any:
         """The bytes that the tape keeps for the backward pass, by line of your code, largest first.
 
@@ -223,7 +234,7 @@ class Seen(GradientTape):
         Returns:
           A `Memory`: printed, or shown by a notebook, a table with bars. For each line the bytes that are freed with the tape,
           those that the gradient of `target` with respect to `sources` reads, and what `recompute_grad` around the line's
-          function would save.
+          function would save. What nested tapes both keep is freed with the last of them.
 
         Raises:
           RuntimeError: the tape is used up, or recorded nothing yet.
@@ -239,12 +250,12 @@ class Seen(GradientTape):
         """
         from . import memory as seen
 
-        recording = self._usable().folded()
+        recording = self._usable()
         ends = [leaf.array for leaf in targets_of(target).leaves]
         starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
         return seen.memory(recording, ends, starts)
 
-    @in_recorded_types
+    @looking
     def summary(self, target: Nest, sources: Any) -> Any:
         """For each source the size of its value and of its gradient: what vanishes, explodes, is zero or is no number.
 
@@ -274,7 +285,7 @@ class Seen(GradientTape):
 
         return seen.summary(self, target, sources)
 
-    @in_recorded_types
+    @looking
     def draw(self, target: Nest = None, sources: Nest = None) -> Any:
         """A picture of the recording: what leads to `target` (by default everything), with the `sources` marked.
 
@@ -304,7 +315,7 @@ class Seen(GradientTape):
             starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
         return drawing.draw(names, Query(recording, ends, starts))
 
-    @in_recorded_types
+    @looking
     def jaxpr(self, target: Nest, sources: Nest) -> JaxProgram:
         """What leads from `sources` to `target`, as JAX sees it: ``jax.make_jaxpr`` of `as_function`.
 
@@ -324,7 +335,7 @@ class Seen(GradientTape):
                 starts.pack_raw([leaf.array for leaf in starts.leaves])
             )
 
-    @in_recorded_types
+    @looking
     def steps(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> Any:
         """The backward pass of `gradient`, one operation at a time, from the target to the sources.
 
@@ -352,7 +363,7 @@ class Seen(GradientTape):
 
         return steps.Backward(self, target, sources, output_gradients)
 
-    @in_recorded_types
+    @looking
     def play(
         self,
         target: Nest,
@@ -399,7 +410,7 @@ class Seen(GradientTape):
         walk = steps.Backward(self, target, sources, output_gradients)
         return play.play(walk, walk.directions(tangents), split)
 
-    @in_recorded_types
+    @looking
     def check_numerics(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> None:
         """Looks for the first operation, forward or backward, whose value or cotangent is NaN or infinite.
 
@@ -430,7 +441,7 @@ class Seen(GradientTape):
 class SeenAccumulator(ForwardAccumulator):
     """What `ForwardAccumulator` is given."""
 
-    @in_recorded_types
+    @looking
     def explain(self, primals: Nest) -> Any:
         """Says why `jvp` of `primals` is what it is: along which path it comes from each primal, or why it is None.
 

@@ -16,13 +16,11 @@ from ...tape.slicing import Relevant
 from ...tf.values.shown import number_text
 from ...tf.values.structures import is_variable
 from ...tf.values.types import Array
-from .flow import KERAS_GIVES_NUMPY, Assignment, Text, root, scope_of
+from .flow import KERAS_GIVES_NUMPY, PYTHON_VALUES, Assignment, Text, root, scope_of, sign_in
 from .graph_evidence import GraphEvidence
 from .listing import Variables, running, watched_as
 from .reasons import At, Reason, at, reason
 
-# What Python and NumPy make, which no tape records.
-_PYTHON_VALUES = (np.ndarray, np.generic, float, int, list)
 # Operations that compare a prediction with a label; operations that give a value a chosen shape.
 _DIFFERENCES = {"subtract", "sub", "squared_difference"}
 _SHAPING = {"reshape", "expand_dims", "broadcast_in_dim", "broadcast_to", "getitem", "transpose"}
@@ -36,6 +34,14 @@ def _has_not_run(statement: Assignment, wanted: str, line: int | None) -> bool:
     return line is not None and statement.line.number > line
 
 
+def _keras_gave(code: str, line: Line | None, binds: str, so: str = "to the tape constants") -> Reason | None:
+    """That `code` calls a method of Keras that gives NumPy arrays or Python's numbers."""
+    for case in KERAS_GIVES_NUMPY:
+        if method := sign_in(code, case):
+            return reason(case, At(None, line), binds=binds, method=method, so=so)
+    return None
+
+
 def number_name(value: object, values: Variables) -> str | None:
     """What the user calls a number."""
     return next((name for name, x in values.items() if x is value), None)
@@ -44,11 +50,15 @@ def number_name(value: object, values: Variables) -> str | None:
 class Texts:
     """The text around the tape's block and around the call of `explain`."""
 
-    def __init__(self, recording: Recording):
+    def __init__(self, recording: Recording, values: Variables):
         entered = [mark.where for mark in recording.marks if mark.kind in ("enter", "reset") and mark.where]
         self._places = running()
-        self.block = Text(entered[0] if entered else None, self._places)
-        self.here = Text(self._places[0] if self._places else None, self._places)
+        noted = [place for entry in recording.entries for place in (*entry.calls, entry.where)]
+        noted += [*(mark.where for mark in recording.marks), *self._places]
+        lines = map(line_of, {place for place in noted if place})
+        ran = {(line.file, line.number) for line in lines if line is not None}
+        self.block = Text(entered[0] if entered else None, self._places, ran, values)
+        self.here = Text(self._places[0] if self._places else None, self._places, ran, values)
 
     def source(self, position: int) -> tuple[str, frozenset[str]]:
         """The expression for a source in the call of `explain`, and the names in it."""
@@ -140,8 +150,11 @@ class TextEvidence:
         python = not isinstance(value, (np.ndarray, np.generic))
         made_by = f"Python {type(value).__name__}" if python else f"NumPy {value.dtype}"
         name = number_name(value, self.values) or ""
-        lines: list[Line | None] = [a.line for text in self.both[::-1] for a in text.of(name, text.asked)]
-        lines += [line_of(mark.where) for mark in self.graph.conversions()[::-1]]
+        bound = [a for text in self.both[::-1] for a in text.of(name, text.asked)]
+        lines = [*(a.line for a in bound), *(line_of(mark.where) for mark in self.graph.conversions()[::-1])]
+        raises = "gradient() raises TypeError"
+        if bound and (keras := _keras_gave(bound[0].code, lines[0], name, raises)) is not None:
+            return keras
         called = name or number_text(value)
         return reason("python: number", At(None, next(iter(lines), None)), role=role, name=called, made_by=made_by)
 
@@ -168,11 +181,8 @@ class TextEvidence:
 
     def from_keras(self, target: Array) -> Reason | None:
         """Where a target was computed from what ``model.predict`` or ``get_weights`` gave."""
-        for statement, binds in self._behind(target, _has_not_run):
-            for case in KERAS_GIVES_NUMPY:
-                if statement.says(case):
-                    return reason(case, At(None, statement.line), binds=binds)
-        return None
+        behind = self._behind(target, _has_not_run)
+        return next(filter(None, (_keras_gave(s.code, s.line, binds) for s, binds in behind)), None)
 
     def _behind(self, target: Array, stops: Stops) -> Iterator[tuple[Assignment, str]]:
         """The statements that a target was computed by, up to what `stops`, each with the name that it binds."""
@@ -322,7 +332,7 @@ class TextEvidence:
             return "stopped"
         if statement.says("thread"):
             return "thread"
-        if statement.says("python") or isinstance(self.values.get(binds), _PYTHON_VALUES):
+        if statement.says("python") or isinstance(self.values.get(binds), PYTHON_VALUES):
             return "python"
         if statement.inside:
             other = None if statement.function is None and self._at(statement) else "python"
@@ -336,13 +346,17 @@ class TextEvidence:
     ) -> Reason:
         """How the path leaves the tape at a statement, which uses the values `came` of the source `name`."""
         line: Line | None = statement.line
+        if (keras := _keras_gave(statement.code, line, binds)) is not None:
+            return keras
         for mark in self.graph.marked("state"):
-            if line_of(mark.where) == line and mark.about[0] is not None:
+            if statement.holds(line_of(mark.where)) and self.graph.keeps(mark):
                 return self.graph.state_reason(mark)
         case = self._way_out(statement, binds) or "python"
         if case in ("python", "shape") and statement.inside:
             if (mark := self._converted(statement, came)) is not None:
                 case, line = "python", line_of(mark.where)
+                if line is not None and (keras := _keras_gave(line.text, line, binds)) is not None:
+                    return keras
         block = self.texts.block.block or (0,)
         return reason(case, At(None, line), binds=binds, name=name, first=block[0], last=block[-1])
 
@@ -351,8 +365,18 @@ class TextEvidence:
         positions = map(self.graph.position, came)
         begin = max([position + 1 for position in positions if position is not None], default=0)
         ran = [i for i, entry in enumerate(self.graph.entries) if entry.outputs and statement.holds(entry.line)]
-        end = min([position for position in ran if position >= begin], default=len(self.graph.entries))
+        after = [position for position in ran if position >= begin]
+        end = min(after, default=len(self.graph.entries))
+        if after:  # what another statement's entry precedes is of that statement
+            begin = max([begin, *(position + 1 for position in self._elsewhere(statement) if position < end)])
         marks = [mark for mark in self.graph.conversions() if begin <= mark.position <= end]
         if any(statement.holds(line_of(mark.where)) for mark in marks):
             return None
         return next((mark for mark in marks if scope_of(mark.where) != statement.text.scope), None)
+
+    def _elsewhere(self, statement: Assignment) -> Iterator[int]:
+        """The positions of the entries that other statements of the same text ran, themselves or in what they call."""
+        for position, entry in enumerate(self.graph.entries):
+            places = [place for place in (*entry.calls, entry.where) if scope_of(place) == statement.text.scope]
+            if places and not statement.holds(line_of(places[0])):
+                yield position

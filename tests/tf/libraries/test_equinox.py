@@ -315,3 +315,50 @@ def test_in_a_function():
     arrays, static = eqx.partition(mlp(), eqx.is_inexact_array)
     assert_same(jax.tree.leaves(step(arrays, X)), jax.tree.leaves(eqx.filter_grad(rows)(mlp(), X)))
     assert step.experimental_get_tracing_count() == 1
+
+
+class Scaled(eqx.Module):
+    weight: jax.Array
+    scale: np.ndarray | float | int | jax.Array
+
+
+NUMPY_LEAVES = {
+    "array": np.array([2.0, 3.0], np.float32),
+    "number": np.float32(2.0),
+    "half": np.array(2.0, jnp.bfloat16),
+    "complex": np.array(2.0j, np.complex64),
+}
+
+
+@pytest.mark.parametrize("leaf", NUMPY_LEAVES)
+@pytest.mark.parametrize(
+    "make", [Scaled, lambda *both: [Scaled(*both)], lambda *both: dict(zip("ws", both, strict=True))]
+)
+def test_a_numpy_array_of_floats_in_a_module_is_refused_as_in_a_dict(leaf, make):
+    """`eqx.filter_grad` has a gradient for it, and a tape cannot find it again: it was None without a word."""
+    held = make(jnp.float32(3.0), NUMPY_LEAVES[leaf])
+    x = jnp.float32(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        with pytest.raises(ValueError, match=r"object .*2.* of type '\w+', not a Tensor"):
+            tape.watch(held)
+        tape.watch(x)
+        y = x * x
+    with pytest.raises(TypeError, match="`sources` should be .*, but holds .*2.*"):
+        tape.gradient(y, held)
+    with pytest.raises(TypeError, match="`target` should be .*, but holds .*2.*"):
+        tape.gradient(held, x)
+    with pytest.raises(TypeError, match="`primals` should be .*, but holds .*2.*"):
+        tf.autodiff.ForwardAccumulator(held, held)
+    assert float(tape.gradient(y, x)) == 6.0  # nothing is broken
+
+
+@pytest.mark.parametrize("scale", [2.0, 3, np.array(3), np.array([True]), None, jnp.float32(2.0)])
+def test_what_carries_no_gradient_in_a_module_is_none(scale):
+    module = Scaled(jnp.float32(3.0), scale)
+    with tf.GradientTape() as tape:
+        tape.watch(module)
+        y = module.weight * module.weight * (1.0 if scale is None else scale)
+    gradient = tape.gradient(y, module)
+    right = eqx.filter_grad(lambda m: jnp.sum(m.weight * m.weight * (1.0 if scale is None else m.scale)))(module)
+    np.testing.assert_allclose(gradient.weight, right.weight)
+    assert (gradient.scale is None) == (right.scale is None)

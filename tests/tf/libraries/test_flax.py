@@ -242,6 +242,42 @@ def test_variables_that_hold_no_array_of_jax(value):
         tape.watch(model.scale)
 
 
+class Shared(nnx.Module):
+    def __init__(self):
+        self.a = nnx.Param(jnp.float32(3.0))
+        self.inner = nnx.Dict(b=self.a, c=nnx.Param(jnp.float32(2.0)))
+        self.unused = nnx.Param(jnp.float32(2.0))
+
+
+def test_a_variable_in_two_places_of_a_module():
+    """The gradient has one in both, too: `nnx.Optimizer` asks for that."""
+    optax = pytest.importorskip("optax")
+
+    def loss(m):
+        return m.a[...] * m.inner["b"][...] + m.inner["c"][...]
+
+    def step(model, gradient_of):
+        optimizer = nnx.Optimizer(model, optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1)), wrt=nnx.Param)
+        for _ in range(2):
+            optimizer.update(model, gradient_of(model))
+        return nnx.state(model)
+
+    def by_tape(model, sources):
+        with tf.GradientTape() as tape:
+            tape.watch(model)
+            y = loss(model)
+        return tape.gradient(y, sources(model), unconnected_gradients="zero")
+
+    gradient = by_tape(Shared(), lambda m: m)
+    assert gradient.a is gradient.inner["b"] and gradient.a is not gradient.inner["c"] and float(gradient.a[...]) == 6.0
+    assert by_tape(Shared(), lambda m: [m.a, m.inner["b"]])[0].shape == ()
+    right = step(Shared(), nnx.grad(loss))
+    for sources in (lambda m: m, lambda m: nnx.state(m, nnx.Param)):
+        jax.tree.map(np.testing.assert_allclose, step(Shared(), functools.partial(by_tape, sources=sources)), right)
+    # a module has a leaf for each place, its state one: what counts leaves wants the state
+    assert len(jax.tree.leaves(gradient)) == 4 and len(jax.tree.leaves(nnx.state(gradient))) == 3
+
+
 def test_unconnected_parameters():
     class Spare(nnx.Module):
         def __init__(self):

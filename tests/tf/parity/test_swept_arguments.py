@@ -145,15 +145,17 @@ def test_equals_in_a_window_of_three_dimensions(tf):
     return tape.gradient(y, x)
 
 
-@parity(
-    differs="TensorFlow's gradient is that of method='bilinear'; the nearest pixel does not depend on where the box is"
-)
+@parity
 def test_boxes_of_nearest_pixels(tf):
-    x = tf.constant((np.arange(16, dtype=f32) ** 2 % 7).reshape(1, 4, 4, 1))
-    boxes = tf.Variable([[0.1, 0.2, 0.7, 0.9]])
-    with tf.GradientTape() as tape:
-        y = tf.image.crop_and_resize(x, boxes, [0], [2, 2], method="nearest")
-    return tape.gradient(y, boxes)
+    """The gradient is that of method="bilinear", as if the pixels were not the nearest ones."""
+    x = tf.Variable((np.arange(32, dtype=f32) ** 2 % 7).reshape(2, 4, 4, 1))
+    boxes, found = tf.Variable([[0.1, 0.2, 0.7, 0.9], [0.9, -0.3, 0.2, 1.3], [0.0, 0.0, 1.0, 1.0]]), []
+    for size in ([2, 2], [1, 3], [4, 1]):
+        with tf.GradientTape() as tape:
+            y = tf.image.crop_and_resize(x, boxes, [0, 1, 0], size, method="nearest", extrapolation_value=0.5)
+            z = y * y
+        found += [y, *tape.gradient(z, [boxes, x])]
+    return found
 
 
 test_swept = table.test()

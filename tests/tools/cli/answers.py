@@ -4,6 +4,20 @@ each with a word of the message that it has to get."""
 from __future__ import annotations
 
 RIGHT: dict[str, list[str]] = {
+    "guides/turn-1": [
+        "predicted = dict(a=1, b=None, c=None, d=-1, e=None)",
+        "predicted = {**dict.fromkeys('bce'), 'a': tf.constant(1.0), 'd': np.float32(-1.0)}",
+    ],
+    "guides/turn-2": [
+        """
+def batch_hessian(f, x):
+    with tf.GradientTape() as outer, tf.GradientTape() as inner:
+        outer.watch(x)
+        inner.watch(x)
+        slopes = inner.gradient(f(x), x)
+    return tf.einsum("aiaj->aij", outer.jacobian(slopes, x))""",
+        "batch_hessian = lambda f, x: jax.vmap(jax.hessian(lambda row: jnp.asarray(f(row[None]))[0]))(jnp.asarray(x))",
+    ],
     "tape_or_functional/slope": [
         """
 def slope(at):
@@ -27,13 +41,29 @@ def slope(x):
         first, second = x * x, jnp.sin(x)
         both = {"y": first * second}
     return tape.gradient(both["y"], x)""",
+        """
+def slope(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jax.jit(lambda x: x**2 * jnp.sin(x))(x)
+    return tape.jacobian(y, x, unconnected_gradients="zero")""",
+        """
+@tf.function
+def slope(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x**2 * tf.sin(x)
+    return jax.grad(tape.as_function(y, x))(x)""",
     ],
     "tape_or_functional/predicted": [
         "predicted = dict(tape=None, jax=0)",
+        'predicted = {"tape": "none", "jax": tf.constant([0.0])}',
         'predicted = {"jax": jnp.zeros(()), "tape": "None"}',
         'predicted = {"tape": None, "jax": -0.0}',
     ],
     "tape_or_functional/middle": [
+        "middle = jax.linearize(lambda h: jnp.sin(h) * x, h)[1](1.0)",
+        "middle = jax.grad(lambda parts: jnp.sin(parts['h']) * parts['x'])({'h': h, 'x': x})['h']",
         "middle = jax.vjp(lambda h: x * jnp.sin(h), h)[1](1.0)[0]",
         "middle = float(jax.grad(lambda v: jnp.sin(v) * 1.5)(2.25))",
         "middle = jax.grad(lambda h, x: jnp.sin(h) * x, argnums=0)(h, x)",
@@ -52,6 +82,19 @@ def gradient(target, sources):
             adjoints.setdefault(x, 0.0)
             adjoints[x] += upstream * local
     return [adjoints.get(x, None) for x in sources]""",
+    ],
+    "0_a_tape_from_scratch/more-rules": [
+        """
+def divide(a, b):
+    quotient = a / b
+    return quotient, (1 / b, -quotient / b)
+def power(n):
+    def rule(a):
+        return a**n, [n * a**n / a if a else float(n == 1)]
+    return rule
+def absolute(a):
+    return abs(a), [(a > 0) - (a < 0)]
+exponential = lambda a: (np.exp(a), np.exp([a]))""",
     ],
     "0_a_tape_from_scratch/hessian-times": [
         """
@@ -122,6 +165,11 @@ def log_cosh(x):
     return tf.nn.softplus(-2.0 * tf.abs(x)) + tf.abs(x) - np.log(2.0), backward""",
     ],
     "2b_where_they_differ/unit": [
+        """
+def length(x):
+    return x / jnp.linalg.norm(x)
+unit = jax.custom_vjp(length)
+unit.defvjp(lambda x: jax.vjp(length, x), lambda pull, w: pull(w))""",
         """
 unit = jax.custom_vjp(lambda x: x / jnp.sqrt(x @ x))
 unit.defvjp(lambda x: (unit(x), x), lambda x, w: (w / jnp.sqrt(x @ x) - x * (x @ w) / (x @ x) ** 1.5,))""",
@@ -214,6 +262,37 @@ log_one_minus_exp.defjvps(lambda t, y, x: t * jnp.exp(x) / jnp.expm1(x))""",
 
 # {notebook/cell: [(answer, a word of the message)]}
 WRONG: dict[str, list[tuple[str, str]]] = {
+    "guides/turn-1": [
+        ('predicted = {"a": None, "b": None, "c": None, "d": -1.0, "e": None}', "for a: the path through `tf.floor`"),
+        ('predicted = {"a": 1.0, "b": 1.0, "c": 1.0, "d": -1.0, "e": 5.0}', "for b"),
+        ('predicted = {"a": 1.0}', "with the keys a to e"),
+    ],
+    "guides/turn-2": [
+        (
+            """
+def batch_hessian(f, x):
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        slopes = inner.gradient(y, x)
+    return outer.jacobian(slopes, x)""",
+            "the batch in it twice",
+        ),
+        (
+            """
+def batch_hessian(f, x):
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        slopes = inner.gradient(y, x)
+    return outer.gradient(slopes, x)""",
+            "`gradient` in the place of a Jacobian",
+        ),
+    ],
     "tape_or_functional/slope": [
         (
             """
@@ -233,6 +312,14 @@ def slope(x):
             "in the block",
         ),
         ("slope = lambda x: jax.grad(lambda x: x**2 * jnp.sin(x))(x)", "no tape"),
+        (
+            """
+def slope(x):
+    with tf.GradientTape() as tape:
+        y = lambda x: x**2 * jnp.sin(x)
+    return (y(x + 1e-3) - y(x - 1e-3)) / 2e-3""",
+            "no tape gave them",
+        ),
     ],
     "tape_or_functional/predicted": [
         ('predicted = {"tape": 0, "jax": 0}', "no"),
@@ -241,6 +328,7 @@ def slope(x):
     ],
     "tape_or_functional/middle": [
         ("middle = tape", "a number"),
+        ("middle = by_tape", "the tape's own answer"),
         ("middle = jax.grad(lambda x: jnp.sin(x * x) * x)(1.5)", "along both paths"),
         ("middle = None", "None"),
     ],
@@ -303,6 +391,16 @@ def push(rule, *inputs):
     value, derivatives = rule(*(x.value for x in inputs))
     return Dual(value, sum(d * x.tangent for d, x in zip(derivatives, inputs)))""",
             "A plain number came",
+        ),
+    ],
+    "0_a_tape_from_scratch/more-rules": [
+        (
+            """
+divide = lambda a, b: (a / b, [1 / b, -a / b**2])
+power = lambda a, n: (a**n, [n * a ** (n - 1)])
+absolute = lambda a: (abs(a), [1.0 if a > 0 else -1.0])
+exponential = lambda a: (math.exp(a), [math.exp(a)])""",
+            "power gets n alone",
         ),
     ],
     "0_a_tape_from_scratch/train": [

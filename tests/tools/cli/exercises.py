@@ -387,6 +387,22 @@ WRONG |= {
         ],
     ),
 }
+WRONG |= {
+    "guides/turn-1": (
+        "predicted",
+        [
+            '{"a": None, "b": None, "c": None, "d": -1.0, "e": None}',
+            '{"a": 1.0, "b": 1.0, "c": None, "d": -1.0, "e": None}',
+            '{"a": 1.0, "b": None, "c": 1.0, "d": -1.0, "e": None}',
+            '{"a": 1.0, "b": None, "c": None, "d": 1.0, "e": None}',
+            '{"a": 1.0, "b": None, "c": None, "d": -1.0, "e": 5.0}',
+            '{"a": 2.0, "b": None, "c": None, "d": -1.0, "e": None}',
+            '{"a": 1.0, "b": 0.0, "c": None, "d": -1.0, "e": None}',
+            '{"a": 1.0, "d": -1.0}',
+            "[1.0, None, None, -1.0, None]",
+        ],
+    ),
+}
 
 # What is changed in the answer to a loop, so that it is wrong.
 LOOP_CHANGES = [

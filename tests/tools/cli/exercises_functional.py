@@ -18,7 +18,7 @@ def changed(names, *changes):
     return wrong
 
 
-RULES = "sine cosine rectify step"
+RULES = "sine cosine rectify step exponential"
 
 TOLD: dict[str, dict[str, str]] = {
     "by-hand": {
@@ -44,8 +44,10 @@ TOLD: dict[str, dict[str, str]] = {
             ("relu(a), [is_positive(a)]", "relu(a), [relu(a)]", "the derivative in rectify"),
             ("is_positive(a), [0.0]", "is_positive(a), [is_positive(a)]", "this is the value again"),
             ("is_positive(a), [0.0]", "is_positive(a)", "a list of one derivative"),
+            ("return y, [y]", "return y, [a]", "the derivative in exponential"),
+            ("return y, [y]", "return y, [math.exp(plain(a))]", "was computed from a plain number"),
         ),
-        "sine = cosine = rectify = step = 1.0": "Asked for: four functions",
+        "sine = cosine = rectify = step = exponential = 1.0": "Asked for: five functions",
     },
     "push": {
         **changed(

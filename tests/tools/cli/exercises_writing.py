@@ -143,6 +143,19 @@ def log_cosh(x):
         ],
         ["train = lambda model, rate, steps: (model, [1.0] * steps)", "train = optax.sgd(0.1)"],
     ),
+    "guides/turn-2": (
+        [
+            ("outer.batch_jacobian", "outer.jacobian"),
+            ("outer.batch_jacobian", "outer.gradient"),
+            ("return outer.batch_jacobian(slopes, x)", "return slopes"),
+            ("inner.gradient", "inner.jacobian"),
+            ("        outer.watch(x)\n", ""),
+            ("            inner.watch(x)\n", ""),
+            ("outer.batch_jacobian(slopes, x)", "tf.reduce_sum(outer.batch_jacobian(slopes, x), axis=0)"),
+            ("outer.batch_jacobian(slopes, x)", "tf.linalg.diag_part(outer.batch_jacobian(slopes, x))"),
+        ],
+        ["batch_hessian = lambda f, x: jnp.eye(3)", "batch_hessian = 2.0"],
+    ),
 }
 
 

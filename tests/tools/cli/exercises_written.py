@@ -25,6 +25,7 @@ FILES = {
     "8_what_a_gradient_costs": "costs.py",
 }
 PARTS = {name: part for file in ("from_scratch.py", "costs.py") for name, part in parts_of(file).items()}
+MORE_RULES = "\n\n".join(PARTS[name] for name in ("divide", "power", "absolute", "exponential"))
 RULES = "\n\n".join(PARTS[name] for name in ("add", "subtract", "multiply", "sine", "rectify"))
 
 
@@ -234,6 +235,28 @@ def hessian_times(f, values, direction):  # a difference of two gradients
         return np.array(gradient(f(*xs), xs))
     return (gradient_at(1e-5) - gradient_at(-1e-5)) / 2e-5""",
             "hessian_times = [0.0, 0.0]",
+        ],
+    ),
+    "0_a_tape_from_scratch/more-rules": (
+        ANY,
+        [
+            *changed(
+                MORE_RULES,
+                ("-a / (b * b)", "a / (b * b)"),
+                ("[1.0 / b, -a / (b * b)]", "[-a / (b * b), 1.0 / b]"),
+                ("[1.0 / b, -a / (b * b)]", "[1.0, 1.0]"),
+                ("[n * a ** (n - 1)]", "[a ** (n - 1)]"),
+                ("[n * a ** (n - 1)]", "[n * a**n]"),
+                ("[n * a ** (n - 1)]", "[2 * a]"),
+                ("lambda a: (a**n, [n * a ** (n - 1)])", "(n, [n * n ** (n - 1)])"),  # no rule
+                ("(-a, [-1.0])", "(-a, [1.0])"),
+                ("(-a, [-1.0])", "(a, [-1.0])"),
+                ("(0.0, [0.0])", "(0.0, [1.0])"),
+                ("return y, [y]", "return y, [a]"),
+                ("return y, [y]", "return y, [1.0]"),
+                ("return y, [y]", "return y"),
+            ),
+            "divide = power = absolute = exponential = 1.0",
         ],
     ),
     "0_a_tape_from_scratch/train": (

@@ -57,7 +57,7 @@ def run(monkeypatch):
 @each_notebook
 def test_the_answers_of_a_student_are_used(run, capsys, stem):
     names = run(stem, answers_of(stem))
-    assert capsys.readouterr().out.count("Right.") == len(answers_of(stem)) == 10
+    assert capsys.readouterr().out.count("Right.") == len(answers_of(stem)) >= 10
     ids = {cells_of(stem)[i].id for i in answers_of(stem)}
     written = [name for name in exercises_written.parts_of(exercises_written.FILES[stem]) if name in names]
     files = {names[name].__code__.co_filename for name in written if hasattr(names[name], "__code__")}

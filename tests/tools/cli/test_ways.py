@@ -1,10 +1,12 @@
-"""The four ways of notebook `tape_or_functional`: what each of them gives in each row of its table, PyTorch's included."""
+"""The four ways of notebook `tape_or_functional`: what each of them gives in each row of its table, PyTorch's included; and
+`style.beside`, which prints ways below each other."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
+import numpy as np
 import pytest
 from test_notebooks import FOLDER, nbformat
 
@@ -78,3 +80,29 @@ def test_ways_that_do_not_agree_are_told(modules):
     ways, _ = modules
     with pytest.raises(AssertionError, match="do not agree"):
         ways.beside(lambda: 1.0, lambda: 1.0, lambda: 2.0, lambda: 1.0)
+
+
+@pytest.fixture
+def beside(modules):
+    return importlib.import_module("style").beside
+
+
+def test_a_line_stands_for_each_way(beside, capsys):
+    long = np.arange(1.0, 13.0).reshape(3, 4)
+    beside(tape=[None, {"w": np.array([0.5, -2.0])}], by_hand=[0.0, {"w": np.array([0.5, -2.0])}])
+    beside(tape=long, function=long)
+    beside(tape=[long] * 4 + [None], function=[long] * 4 + [0.0])
+    assert capsys.readouterr().out.splitlines() == [
+        "tape:        None, [0.5, -2]",
+        "by hand:     0, [0.5, -2]",
+        "tape:        [1, 2, 3, ...] of shape (3, 4), norm 25.5",
+        "function:    [1, 2, 3, ...] of shape (3, 4), norm 25.5",
+        "tape:        4 arrays of norms 25.5, 25.5, 25.5, 25.5",
+        "function:    5 arrays of norms 25.5, 25.5, 25.5, 25.5, 0",
+    ]
+
+
+@pytest.mark.parametrize("other", [1.1, None, np.nan, [1.0, 1.0]], ids=str)
+def test_ways_of_other_numbers_are_refused(beside, other):
+    with pytest.raises((AssertionError, ValueError)):
+        beside(tape=1.0, function=other)

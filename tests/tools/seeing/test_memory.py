@@ -88,6 +88,38 @@ def test_what_others_hold_does_not_count():
     assert tape.memory(y, x).bytes == 8000
 
 
+@tf.custom_gradient
+def by_python(x):
+    return x * 2.0, lambda dy: dy * float(np.float32(2.0))
+
+
+@pytest.mark.parametrize("function", [jnp.sin, tf.sin, by_python])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_an_inner_tape_keeps_what_the_outer_one_keeps_too(function, persistent):
+    """The outer tape recorded the gradient, and so the values that it reads."""
+    x = jnp.ones(1000)
+    with tf.GradientTape(persistent=persistent) as outer:
+        outer.watch(x)
+        with tf.GradientTape(persistent=True) as inner:
+            inner.watch(x)
+            y = jnp.sum(jnp.exp(jnp.asarray(function(x))))
+        before = inner.memory(y, x)
+        g = inner.gradient(y, x)
+        after = inner.memory(y, x)
+        z = jnp.sum(jnp.square(g))
+    assert sizes(before) == sizes(after) == sizes(inner.memory(y, x)) and before.needed > 0
+    memory = outer.memory(z, x)
+    del g
+    assert memory.bytes > before.bytes and memory.needed >= before.needed
+    both = outer.memory(z, x).bytes
+    start = live()
+    del inner
+    gc.collect()
+    assert live() == start  # the outer one keeps it all
+    del outer
+    assert start - live() == both
+
+
 def test_how_it_is_shown():
     x = jnp.ones(1 << 20)
     with tf.GradientTape() as tape:

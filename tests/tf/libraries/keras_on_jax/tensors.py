@@ -305,6 +305,34 @@ def test_tf_functions_refuse_keras_tensors():
     close([keras.Model(a, y)(tf.ones([2, 4]))], [[6.0, 6.0]])
 
 
+@pytest.mark.parametrize("checked", [(0,), (1, 2), (3,)])
+def test_numerics_are_checked_in_fit(checked):
+    """Whenever it is switched on and off, the losses, predictions and counts are those without it."""
+    x, y = np.random.RandomState(0).rand(8, 2).astype(np.float32), np.ones((8, 1), np.float32)
+
+    def history(checked):
+        keras.utils.set_random_seed(0)
+        layers = [keras.layers.Dense(3), keras.layers.BatchNormalization(), keras.layers.Dense(1)]
+        model = keras.Sequential([keras.Input((2,)), *layers])
+        model.compile("sgd", "mse")  # Adam would make a step of what is rounded: the first bias has no gradient
+        for i in range(4):
+            if i in checked:
+                tf.debugging.enable_check_numerics()
+            try:
+                yield model.fit(x, y, batch_size=4, shuffle=False, verbose=0).history["loss"][0]
+                yield model.evaluate(x, y, verbose=0)
+                yield float(model.predict(x, verbose=0).sum())
+                yield int(model.optimizer.iterations)
+                if i in checked:
+                    for run in (model.fit, model.evaluate, lambda x, y, verbose: model.predict(x, verbose=verbose)):
+                        with pytest.raises(tf.errors.InvalidArgumentError, match="Detected Infinity or NaN"):
+                            run(x * np.nan, y, verbose=0)
+            finally:
+                tf.debugging.disable_check_numerics()
+
+    np.testing.assert_allclose([*history(checked)], [*history(())], rtol=1e-5)
+
+
 def test_losses_metrics_and_layers_of_the_users_in_fit():
     class Noise(layers.Layer):
         def call(self, x, training=False):
