@@ -23,7 +23,7 @@ from .contents import consts_of
 from .fence import (
     MEMOISED,
     ClosedJaxpr,
-    Noted,
+    Stored,
     Unhashable,
     WrappedFun,
     eval_jaxpr,
@@ -121,15 +121,15 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
         return None
     if params["symbolic_zeros"] or len(asking.rules) >= RULES_IN_RULES:
         raise UncacheableError("a rule that may be another one each time")
-    subfuns = [params[name] for name in ("jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd") if name in params]
-    function = function_in(subfuns[-1])
+    thunk = params["jvp_jaxpr_fun" if "jvp_jaxpr_fun" in params else "fwd_jaxpr_thunk"]
+    function = function_in(params.get("bwd", thunk))
     try:
-        python = _origin(subfuns)
+        origin = _origin((thunk, function))  # static arguments come to both
         rule = _traced_jvp(params) if "jvp_jaxpr_fun" in params else _traced_vjp(params)
     except Exception as error:  # the user's rule fails, or is not for tracing
         raise UncacheableError("a rule that cannot be traced") from error
     with left_out():
-        key = python, rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
+        key = origin, rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
     for depth, (earlier, stand_in, _) in enumerate(reversed(asking.rules)):
         if earlier == key:
             return stand_in or ("itself", depth)
@@ -141,23 +141,26 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
 
 
 def _origin(x: Any) -> Any:
-    """The user's functions and static arguments in what JAX hands over, each by its key, and how JAX has wrapped them.
+    """The user's functions and static arguments in a thunk of JAX's, each by its key, with what JAX wraps them in.
 
-    Programs without their rules do not tell a rule from another one that it calls. The wrappers are new at each call, and so is
-    what they note: the origin of a function that calls itself stays the same.
+    Programs without their rules do not tell a rule from another one that it calls. Thunks are new at each call, and so are the
+    stores in them; they are left out, so that a rule that is met again inside itself has the same origin.
     """
-    if isinstance(x, Noted):
+    if isinstance(x, Stored):
         return None
     if isinstance(x, WrappedFun):
-        return _origin((x.f, *x.transforms))
+        return (_origin(x.f), *map(_origin, x.transforms)) if x.transforms else _origin(x.f)
     if isinstance(x, Unhashable):
         return _origin(x.val)
     if isinstance(x, (tuple, list)):
         return type(x), *map(_origin, x)
     if isinstance(x, types.FunctionType) and x.__globals__.get("__name__", "").startswith("jax."):
-        held = dict(zip(x.__code__.co_freevars, x.__closure__ or (), strict=True))
-        held = {"fn": held["fn"]} if x.__code__ is MEMOISED else held
-        return x.__code__, *[_origin(cell.cell_contents) for cell in held.values()]
+        held = [cell.cell_contents for cell in x.__closure__ or ()]
+        if x.__code__ is MEMOISED:
+            return _origin(held[x.__code__.co_freevars.index("fn")])
+        wrapped = [y for y in held if isinstance(y, WrappedFun)]
+        # A thunk: what else it holds is in the program. It is around another thunk where a program was traced again.
+        return _origin(*wrapped) if len(wrapped) == 1 else (x.__code__, *map(_origin, held))
     return Identity(x) if isinstance(x, JAXPR_TYPES) else canonical.key(x)
 
 

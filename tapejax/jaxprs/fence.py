@@ -88,9 +88,10 @@ RUN_MODES: Any = (config.debug_nans, config.debug_infs, transfer_guard)
 
 WrappedFun: Any = linear_util.WrappedFun
 Unhashable: Any = util.Unhashable  # around a static argument
-MEMOISED: Any = partial_eval._memoize(lambda: None).__code__  # what a thunk is: it calls `fn`, and keeps the results
+# A thunk's code: it calls its `fn`, and keeps the results.
+MEMOISED: Any = partial_eval._memoize(lambda: None).__code__  # type: ignore[no-untyped-call]
 # What JAX's wrappers of a function hold that says nothing of the function.
-Noted: Any = (linear_util.Store, linear_util.EqualStore, linear_util.DebugInfo, core.Trace)
+Stored: Any = (linear_util.Store, linear_util.EqualStore, linear_util.DebugInfo, core.Trace)
 
 
 def function_in(bwd: Any) -> Function:
@@ -109,7 +110,7 @@ def stores_in(function: Any) -> list[Any]:
         if id(x) in seen:
             continue
         seen.add(id(x))
-        if isinstance(x, linear_util.WrappedFun):
+        if isinstance(x, WrappedFun):
             stores += [store for store in x.stores if store is not None]
             left.append(x.f)
         elif isinstance(x, functools.partial):
