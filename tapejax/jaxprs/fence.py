@@ -89,7 +89,8 @@ RUN_MODES: Any = (config.debug_nans, config.debug_infs, transfer_guard)
 WrappedFun: Any = linear_util.WrappedFun
 Unhashable: Any = util.Unhashable  # around a static argument
 # A thunk's code: it calls its `fn`, and keeps the results.
-MEMOISED: Any = partial_eval._memoize(lambda: None).__code__  # type: ignore[no-untyped-call]
+_memoize: Any = partial_eval._memoize
+MEMOISED: Any = _memoize(lambda: None).__code__
 # What JAX's wrappers of a function hold that says nothing of the function.
 Stored: Any = (linear_util.Store, linear_util.EqualStore, linear_util.DebugInfo, core.Trace)
 

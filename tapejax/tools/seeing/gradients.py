@@ -155,9 +155,9 @@ def _sources(forward: Sequence[Entry], number: Value, back: Sequence[Entry], res
     program = jax.make_jaxpr(recorded)(*inputs)
     if program.effects or contents.contains(program, "pure_callback"):
         return None  # the user's Python would run once more
-    found = _matched(results, moving, pulled(moving, *inputs))
-    same = found and canonical(jax.make_jaxpr(functools.partial(pulled, found))(*inputs)) == canonical(program)
-    return found if same else None
+    sources = _matched(results, moving, pulled(moving, *inputs))
+    again = sources and jax.make_jaxpr(functools.partial(pulled, sources))(*inputs)
+    return sources if again and canonical(again) == canonical(program) else None
 
 
 def _run(graph: Graph, wanted: Values, known: ValueMap[Value]) -> list[Value]:
@@ -171,10 +171,10 @@ def _run(graph: Graph, wanted: Values, known: ValueMap[Value]) -> list[Value]:
 
 def _matched(results: Values, sources: Values, gradients: Values) -> list[Value] | None:
     """The source of which each result is the gradient."""
-    found = ValueSet()
+    matched = ValueSet()
     for y in results:
-        alike = (x for x, g in zip(sources, gradients, strict=True) if x not in found and close(g, y))
+        alike = (x for x, g in zip(sources, gradients, strict=True) if x not in matched and close(g, y))
         if (x := next(alike, None)) is None:
             return None
-        found.add(x)
-    return [*found]
+        matched.add(x)
+    return [*matched]

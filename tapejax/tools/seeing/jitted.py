@@ -151,14 +151,14 @@ def _variables(atoms: Sequence[Any]) -> list[Any]:
 def _read_by(equations: Sequence[Equation]) -> list[Any]:
     """The variables that equations read and do not make, in the order of the operands of the last one."""
     made_by = {v: eqn for eqn in equations for v in eqn.outvars}
-    found, waiting = dict[Any, None](), [v for eqn in equations for v in eqn.invars[::-1]]
+    read, waiting = dict[Any, None](), [v for eqn in equations for v in eqn.invars[::-1]]
     while waiting:
         v = waiting.pop()
         if not isinstance(v, Literal) and v not in made_by:
-            found[v] = None
+            read[v] = None
         elif not isinstance(v, Literal):
             waiting += made_by[v].invars[::-1]
-    return [*found]
+    return [*read]
 
 
 def _evaluate(equations: Sequence[Equation], ins: Sequence[Any], outs: Sequence[Any], *inputs: Value) -> list[Value]:
