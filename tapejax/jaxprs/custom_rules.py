@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,9 +18,20 @@ import numpy as np
 
 from . import canonical
 from .calls import is_filled
-from .canonical import UncacheableError, asking, open_jaxpr
+from .canonical import JAXPR_TYPES, Identity, UncacheableError, asking, open_jaxpr
 from .contents import consts_of
-from .fence import ClosedJaxpr, eval_jaxpr, function_in, stores_in, wrap_init, zeros_of
+from .fence import (
+    MEMOISED,
+    ClosedJaxpr,
+    Stored,
+    Unhashable,
+    WrappedFun,
+    eval_jaxpr,
+    function_in,
+    stores_in,
+    wrap_init,
+    zeros_of,
+)
 from .threads import Setting
 from .types import Function, JaxProgram, Params, Subfun, Value, Values
 
@@ -109,13 +121,15 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
         return None
     if params["symbolic_zeros"] or len(asking.rules) >= RULES_IN_RULES:
         raise UncacheableError("a rule that may be another one each time")
-    function = function_in(params["jvp_jaxpr_fun" if "jvp_jaxpr_fun" in params else "bwd"])
+    thunk = params["jvp_jaxpr_fun" if "jvp_jaxpr_fun" in params else "fwd_jaxpr_thunk"]
+    function = function_in(params.get("bwd", thunk))
     try:
+        origin = _origin((thunk, function))  # static arguments come to both
         rule = _traced_jvp(params) if "jvp_jaxpr_fun" in params else _traced_vjp(params)
     except Exception as error:  # the user's rule fails, or is not for tracing
         raise UncacheableError("a rule that cannot be traced") from error
     with left_out():
-        key = rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
+        key = origin, rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
     for depth, (earlier, stand_in, _) in enumerate(reversed(asking.rules)):
         if earlier == key:
             return stand_in or ("itself", depth)
@@ -124,6 +138,30 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
     stand_in = {}
     with asking.setting(rules=(*asking.rules, (key, stand_in, function))):
         return look(rule, stand_in)
+
+
+def _origin(x: Any) -> Any:
+    """The user's functions and static arguments in a thunk of JAX's, each by its key, with what JAX wraps them in.
+
+    Programs without their rules do not tell a rule from another one that it calls. Thunks are new at each call, and so are the
+    stores in them; they are left out, so that a rule that is met again inside itself has the same origin.
+    """
+    if isinstance(x, Stored):
+        return None
+    if isinstance(x, WrappedFun):
+        return (_origin(x.f), *map(_origin, x.transforms)) if x.transforms else _origin(x.f)
+    if isinstance(x, Unhashable):
+        return _origin(x.val)
+    if isinstance(x, (tuple, list)):
+        return type(x), *map(_origin, x)
+    if isinstance(x, types.FunctionType) and x.__globals__.get("__name__", "").startswith("jax."):
+        held = [cell.cell_contents for cell in x.__closure__ or ()]
+        if x.__code__ is MEMOISED:
+            return _origin(held[x.__code__.co_freevars.index("fn")])
+        wrapped = [y for y in held if isinstance(y, WrappedFun)]
+        # A thunk: what else it holds is in the program. It is around another thunk where a program was traced again.
+        return _origin(*wrapped) if len(wrapped) == 1 else (x.__code__, *map(_origin, held))
+    return Identity(x) if isinstance(x, JAXPR_TYPES) else canonical.key(x)
 
 
 def traced_rule_of(thunk: Subfun, *which: bool) -> Any:

@@ -31,6 +31,7 @@ from jax._src import (
     named_sharding,
     source_info_util,
     stages,
+    util,
 )
 from jax._src.config import config_ext
 from jax._src.interpreters import ad, batching, mlir, partial_eval, pxla
@@ -85,6 +86,15 @@ NotFiniteInside: Any = api_util.InternalFloatingPointError  # JAX's own, where s
 RUN_MODES: Any = (config.debug_nans, config.debug_infs, transfer_guard)
 
 
+WrappedFun: Any = linear_util.WrappedFun
+Unhashable: Any = util.Unhashable  # around a static argument
+# A thunk's code: it calls its `fn`, and keeps the results.
+_memoize: Any = partial_eval._memoize
+MEMOISED: Any = _memoize(lambda: None).__code__
+# What JAX's wrappers of a function hold that says nothing of the function.
+Stored: Any = (linear_util.Store, linear_util.EqualStore, linear_util.DebugInfo, core.Trace)
+
+
 def function_in(bwd: Any) -> Function:
     """The user's function in the parameter `bwd` of a ``custom_vjp`` call."""
     function: Function = bwd.f
@@ -101,7 +111,7 @@ def stores_in(function: Any) -> list[Any]:
         if id(x) in seen:
             continue
         seen.add(id(x))
-        if isinstance(x, linear_util.WrappedFun):
+        if isinstance(x, WrappedFun):
             stores += [store for store in x.stores if store is not None]
             left.append(x.f)
         elif isinstance(x, functools.partial):
@@ -148,6 +158,11 @@ def at_source(eqn: Equation) -> Any:
     source = eqn.source_info
     scopes = source_info_util.current_name_stack() + source.name_stack
     return source_info_util.user_context(source.traceback, name_stack=scopes)
+
+
+def transformations(eqn: Equation) -> list[str]:
+    """JAX's transformations in which an equation was computed, as ``["transpose", "jvp"]``, the outermost first."""
+    return [each.name for each in eqn.source_info.name_stack.stack if isinstance(each, source_info_util.Transform)]
 
 
 def refuse_type(kind: type, why: str) -> None:

@@ -66,6 +66,63 @@ def test_a_rule_that_calls_its_own_function_has_a_key():
     assert structure(program(recursive(2.0))) != structure(program(recursive(3.0)))
 
 
+def chain_by_jvp(n):
+    f = jax.custom_jvp(lambda x: x * x)
+    following = chain_by_jvp(n - 1) if n else lambda x: 3.0 * x
+    f.defjvp(lambda primals, tangents: (f(*primals), following(*primals) * tangents[0]))
+    return f
+
+
+def chain_by_vjp(n):
+    f = jax.custom_vjp(lambda x: x * x)
+    following = chain_by_vjp(n - 1) if n else lambda x: 3.0 * x
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (following(x) * ct,))
+    return f
+
+
+def chain_by_static_argument_of_jvp(n):
+    f = jax.custom_jvp(lambda n, x: x * x, nondiff_argnums=(0,))
+
+    @f.defjvp
+    def rule(n, primals, tangents):
+        return f(n, *primals), (f(n - 1, *primals) if n else 3.0 * primals[0]) * tangents[0]
+
+    return lambda x: f(n, x)
+
+
+def chain_by_static_argument_of_vjp(n):
+    f = jax.custom_vjp(lambda n, x: x * x, nondiff_argnums=(0,))
+    f.defvjp(lambda n, x: (f(n, x), x), lambda n, x, ct: ((f(n - 1, x) if n else 3.0 * x) * ct,))
+    return lambda x: f(n, x)
+
+
+@pytest.mark.parametrize("chain", [chain_by_jvp, chain_by_vjp, chain_by_static_argument_of_jvp])
+def test_rules_that_call_other_functions_are_told_apart_though_all_their_programs_are_equal(chain):
+    keys = [structure(program(chain(n))) for n in range(3)]
+    assert len(set(keys)) == 3 and keys[2] == structure(program(chain(2)))
+    with pytest.raises(UncacheableError, match="another one each time"):  # too long, and no shorter one's
+        structure(program(chain(3)))
+
+
+@KINDS
+def test_a_program_that_was_traced_again_has_a_key(kind):
+    again = jax.make_jaxpr(jaxpr_as_fun(program(kind(3.0))))(X)
+    assert structure(again) == structure(jax.make_jaxpr(jaxpr_as_fun(program(kind(3.0))))(X))
+    assert structure(again) != structure(jax.make_jaxpr(jaxpr_as_fun(program(kind(4.0))))(X))
+
+
+@pytest.mark.parametrize(
+    "chain", [chain_by_jvp, chain_by_vjp, chain_by_static_argument_of_jvp, chain_by_static_argument_of_vjp]
+)
+def test_a_snapshot_has_the_rules_of_other_functions_with_equal_programs(chain):
+    for n in range(6):
+        kept, f = jaxpr_as_fun(snapshot(program(chain(n)))), chain(n)
+        ours, expected = (lambda x, kept=kept: kept(x)[0]), f
+        for _ in range(n + 2):
+            ours, expected = jax.grad(ours), jax.grad(expected)
+            assert ours(X) == expected(X)
+
+
 def test_rules_in_rules_without_end_have_no_key():
     def endless(depth):
         f = jax.custom_jvp(lambda x: x * depth)
