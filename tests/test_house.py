@@ -16,7 +16,7 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"
 # The lines of a room, and of its largest file. They are there to ask "does this belong here?": a room may grow past its limit by
 # a twentieth before a test fails, so that one honest line never does.
 LIMITS = {
-    "jaxprs": (1_450, 260),
+    "jaxprs": (1_475, 260),
     "tape": (1_850, 250),
     "execution": (2_500, 640),
     "tf": (15_200, 750),
@@ -24,7 +24,7 @@ LIMITS = {
 }
 # The tokens of a room and its branches, since lines can be had by density. Functions over 15 ways through ruff refuses (C901).
 DENSITY = {
-    "jaxprs": (16_100, 390),
+    "jaxprs": (16_100, 395),
     "tape": (21_400, 550),
     "execution": (33_600, 900),
     "tf": (174_900, 4_320),
