@@ -41,6 +41,9 @@ NAMED = frozenset(
     "softmax gelu logsumexp dot_product_attention bernoulli uniform normal truncated_normal randint".split()
 )
 
+# JAX's function that `jax.grad` and `jax.value_and_grad` give; it runs the user's.
+GRADIENT = "value_and_grad_f"
+
 
 def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
     """What `caller` returns, and where each running function is, from that whose frame has the `id` `block` inwards.
@@ -59,10 +62,21 @@ def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
                 return (where or place, (place, *inner[::-1])) if inner else (place, ())
             where = where or place
             inner.append(place)
-        elif whose == "library" or whose == "jax" and code.co_name in NAMED:
+        elif is_called(code):
             inner.append((code, frame.f_lasti))
         frame = frame.f_back
     return where, tuple(inner[::-1])
+
+
+def is_called(code: types.CodeType) -> bool:
+    """Whether a running function counts in `calls`."""
+    whose = _whose(code.co_filename)
+    return whose in ("user", "library") or whose == "jax" and (code.co_name in NAMED or code.co_name == GRADIENT)
+
+
+def is_derivative(place: Place) -> bool:
+    """Whether JAX's function runs there that `jax.grad` gives."""
+    return place[0].co_name == GRADIENT and is_jaxs(place[0].co_filename)
 
 
 def user_frame() -> int:

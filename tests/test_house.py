@@ -16,19 +16,19 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"
 # The lines of a room, and of its largest file. They are there to ask "does this belong here?": a room may grow past its limit by
 # a twentieth before a test fails, so that one honest line never does.
 LIMITS = {
-    "jaxprs": (1_475, 260),
+    "jaxprs": (1_500, 265),
     "tape": (1_850, 250),
     "execution": (2_500, 640),
     "tf": (15_200, 750),
-    "tools": (8_400, 510),
+    "tools": (8_700, 535),
 }
 # The tokens of a room and its branches, since lines can be had by density. Functions over 15 ways through ruff refuses (C901).
 DENSITY = {
-    "jaxprs": (16_100, 395),
+    "jaxprs": (16_800, 400),
     "tape": (21_400, 550),
     "execution": (33_600, 900),
-    "tf": (174_900, 4_320),
-    "tools": (115_200, 3_920),
+    "tf": (178_000, 4_400),
+    "tools": (121_500, 4_050),
 }
 BRANCHES = ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.comprehension, ast.match_case, ast.BoolOp
 GRACE = 1.05

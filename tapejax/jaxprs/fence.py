@@ -89,7 +89,8 @@ RUN_MODES: Any = (config.debug_nans, config.debug_infs, transfer_guard)
 WrappedFun: Any = linear_util.WrappedFun
 Unhashable: Any = util.Unhashable  # around a static argument
 # A thunk's code: it calls its `fn`, and keeps the results.
-MEMOISED: Any = partial_eval._memoize(lambda: None).__code__  # type: ignore[no-untyped-call]
+_memoize: Any = partial_eval._memoize
+MEMOISED: Any = _memoize(lambda: None).__code__
 # What JAX's wrappers of a function hold that says nothing of the function.
 Stored: Any = (linear_util.Store, linear_util.EqualStore, linear_util.DebugInfo, core.Trace)
 
@@ -157,6 +158,11 @@ def at_source(eqn: Equation) -> Any:
     source = eqn.source_info
     scopes = source_info_util.current_name_stack() + source.name_stack
     return source_info_util.user_context(source.traceback, name_stack=scopes)
+
+
+def transformations(eqn: Equation) -> list[str]:
+    """JAX's transformations in which an equation was computed, as ``["transpose", "jvp"]``, the outermost first."""
+    return [each.name for each in eqn.source_info.name_stack.stack if isinstance(each, source_info_util.Transform)]
 
 
 def refuse_type(kind: type, why: str) -> None:

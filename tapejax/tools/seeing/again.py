@@ -40,20 +40,25 @@ def recorded(entry: Entry) -> Recording | None:
     if results is None or any(mark.kind in _LOOKS for mark in recording.marks):
         return None
     recording = recording.folded()
+    for i, each in enumerate(recording.entries):
+        places = each.calls or ((each.where,) if each.where else ())
+        recording.entries[i] = each._replace(calls=places[around:], where=None)
+    graph = Graph(recording.entries)
+    changed = [mark.about[0]() for mark in recording.marks if mark.kind == "state" and mark.about[0] is not None]
+    lost = linked(entry) - {i for i, x in enumerate(entry.inputs) if graph.uses(x)}
+    return None if lost or any(map(graph.uses, changed)) else adopted(recording, results, entry)
+
+
+def adopted(recording: Recording, results: Sequence[Array], entry: Entry) -> Recording | None:
+    """`recording`, in which `results` are those of `entry`; None where they are not, or a call is not known."""
     graph = Graph(recording.entries)
     same = ValueMap(zip(results, entry.outputs, strict=True))
     if len(same) < len(results) or not all(map(graph.made_by, results)) or not all(map(close, results, entry.outputs)):
         return None
-    entries = []
-    for each in recording.entries:
+    for i, each in enumerate(recording.entries):
         ins, outs = (tuple([same.get(x, x) for x in side]) for side in (each.inputs, each.outputs))
-        places = each.calls or ((each.where,) if each.where else ())
-        entries.append(each._replace(inputs=ins, outputs=outs, calls=places[around:], where=None))
-    recording.entries = entries
-    graph = Graph(entries)
-    changed = [mark.about[0]() for mark in recording.marks if mark.kind == "state" and mark.about[0] is not None]
-    lost = linked(entry) - {i for i, x in enumerate(entry.inputs) if graph.uses(x)}
-    return None if lost or any(map(graph.uses, changed)) or not all(each.calls for each in entries) else recording
+        recording.entries[i] = each._replace(inputs=ins, outputs=outs)
+    return recording if all(each.calls for each in recording.entries) else None
 
 
 def _run(run: Callable[..., Any], inputs: Any) -> tuple[list[Array] | None, int]:

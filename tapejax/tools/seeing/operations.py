@@ -33,6 +33,7 @@ from . import layout, scopes
 from .listing import identifier, unused
 from .spelling import (
     SCOPE,
+    WRITTEN_OUT,
     Aval,
     Unspellable,
     array_text,
@@ -105,11 +106,12 @@ class Code:
 
     # -- constants --
 
-    def constant(self, x: Value, wish: str | None = None) -> str:
-        """The code for `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
+    def constant(self, x: Value, wish: str | None = None, most: int = WRITTEN_OUT) -> str:
+        """The code for `x`: a number as it is, an array of at most so many elements by a name defined above, anything else as a
+        parameter."""
         if (text := written(x)) is not None:
             return text
-        return self._named(x, wish or "c", array_text(x))
+        return self._named(x, wish or "c", array_text(x, most))
 
     def _named(self, x: Array, wish: str, text: str | None = None) -> str:
         """A name for `x`, defined above by `text`; without one it is a parameter of the code."""

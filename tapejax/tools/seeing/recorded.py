@@ -28,11 +28,11 @@ from ...places import line_of, serves
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.query import Query, Source
-from ...tape.recording import Entry, Recording
+from ...tape.recording import Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
-from ..writing.graph import ValueMap, ValueSet
-from . import again, layout, scopes, trees
+from ..writing.graph import Graph, ValueMap, ValueSet
+from . import again, jitted, layout, scopes, trees
 from .calls import Line, Running, calls_of, inside_of, is_named, name_in, stored_inside
 from .inside import traced
 from .layout import names_in
@@ -158,6 +158,7 @@ class Writer:
         self.functions: list[list[str]] = []
         self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
         self._known: dict[tuple[CodeType, str], Key] = {}
+        self._texts: dict[str, str] = {}  # the names of the functions that are written, by their texts
         self._endings: dict[str, str] = {}  # by the name of a function what it ends in: of a layer the activation
         self.paths = ValueMap[Path]()  # of what is given in trees
         self.places = ValueMap[Path]()  # of what is in trees, these and computed ones
@@ -167,9 +168,10 @@ class Writer:
         self.operands: dict[int, ValueMap[str]] = {}  # by call: the names of values in it
         self.constants = ValueMap[str]()  # what functions call what does not vary
 
-    def read(self, entries: Sequence[Entry], flat: bool) -> None:
-        """Takes the entries of a recording, of which some are to be written. `flat`: without calls."""
+    def read(self, recording: Recording, flat: bool) -> None:
+        """Takes a recording, of whose entries some are to be written. `flat`: without calls."""
         self.folds = not flat
+        self._recording, entries = recording, recording.entries
         self._entries = list(entries)
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
         self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
@@ -205,10 +207,13 @@ class Writer:
 
     def _lines_of(self, line: Line, position: int) -> list[Line]:
         """The line; of a call of a `tf.function` those of what its Python does."""
-        if not (self.folds and line.calls and isinstance(line.op, JointOp)):
+        if not (self.folds and line.calls):
             return self._by_leaf(line)
         if position not in self._opened:
-            inside = again.recorded(self._entries[position])
+            entry = self._entries[position]
+            joint = isinstance(line.op, JointOp)
+            own = position < len(self._recording.entries)  # not of a call that was opened
+            inside = again.recorded(entry) if joint else jitted.recorded(entry, self._recording) if own else None
             start = len(self._entries)
             entries = [] if inside is None else inside.entries
             self._entries += entries
@@ -217,10 +222,25 @@ class Writer:
             self.made = ValueMap([*made.items(), *self.made.items()])
             self._opened[position] = None if inside is None else (inside, made)
         if (opened := self._opened[position]) is None:
-            return [line]
+            return self._by_leaf(line)
         ends, starts = [line.outputs[j] for j in line.active_outs], [line.inputs[i] for i in line.active_ins]
         query = Query(opened[0], ends, [Source(x, watched=True) for x in starts], include_nondifferentiable=True)
-        return self.lines(*query.program(), opened[1])
+        lines = self.lines(*query.program(), opened[1])
+        return lines if isinstance(line.op, JointOp) else self._with_constants(lines, *opened)
+
+    def _with_constants(self, lines: list[Line], recording: Recording, made: ValueMap[int]) -> list[Line]:
+        """The lines of a call, with those that compute what varies nowhere, as a mask or an index: it is not data."""
+        here = ValueSet(x for line in lines for x in line.outputs)
+        graph = Graph(recording.entries)
+        for position in graph.before([x for line in lines for x in line.inputs if x not in here]):
+            op, inputs, outputs, *_ = entry = recording.entries[position]
+            if here.isdisjoint(ValueSet(outputs)) and any(jnp.size(x) > 1 for x in outputs):
+                every = tuple(range(len(outputs)))
+                lines.append(Line(op, inputs, outputs, (), every, self._calls[made[outputs[0]]], inside_of(entry)))
+        here.update(x for line in lines for x in line.outputs)
+        lines.sort(key=lambda line: min(made[x] for x in line.outputs if x in made))
+        actives = (tuple([i for i, x in enumerate(line.inputs) if i in line.active_ins or x in here]) for line in lines)
+        return [line._replace(active_ins=active) for line, active in zip(lines, actives, strict=True)]
 
     def _by_leaf(self, line: Line) -> list[Line]:
         """The line; where it makes all leaves of a tree, a line for each."""
@@ -548,10 +568,15 @@ class Writer:
                 ending = getattr(getattr(own.result, "func", None), "attr", "linear")
                 if own.head is None and self._endings.get(wish, ending) != ending:  # a layer with another activation
                     wish = f"{wish}_{ending}"
-                name = self.names.given[key] = self.code.scope.new(wish)
-                self._endings[name] = ending
-                scopes.name_all(self.definitions[key], self.names, self.reserved)
-                self.functions.append(scopes.lines(self.definitions[key], name, self.names))
+                scopes.name_all(own, self.names, self.reserved)
+                same = "\n".join(
+                    scopes.lines(own, own.wish, self.names)
+                )  # what was recorded in two ways may read alike
+                if same not in self._texts:
+                    name = self._texts[same] = self.code.scope.new(wish)
+                    self._endings[name] = ending
+                    self.functions.append(scopes.lines(own, name, self.names))
+                self.names.given[key] = self._texts[same]
 
     def runnable(self, function: Function, scope: Scope) -> Callable[..., Any]:
         """`function`, not yet named, as it will be printed, with the recorded values of the scopes around it."""

@@ -21,7 +21,7 @@ from ...jaxprs.types import Values
 from ...places import Line
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
-from ...tape.recording import Entry, type_of
+from ...tape.recording import Recording, type_of
 from ...tape.slicing import Program
 from ...tape.structures import Structure
 from ...tf.values import nest
@@ -33,6 +33,7 @@ from . import calls, derivatives, layout, parameters, recorded, scopes, trees
 from .listing import identifier, unused
 from .operations import Code, Taken
 from .parameters import Parameter
+from .spelling import NAMED_WRITTEN_OUT, WRITTEN_OUT
 from .trees import Path
 
 # ---- the function ---------------------------------------------------------------------------------------------------
@@ -176,14 +177,14 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
 
 @dataclass
 class Recorded:
-    """A recorded program: `values` are in its slots, `entries` are those of the recording, `owner` has for each of its sources
+    """A recorded program: `values` are in its slots, `recording` has its entries, `owner` has for each of its sources
     whose it is. `names`: of arrays, that the user's code has; `unnamed`: of constants for which it has none; `partial`:
     the parameters that are trees which have more in them."""
 
     arguments: Sequence[Parameter]
     program: Program
     values: Values
-    entries: Sequence[Entry]
+    recording: Recording
     owner: Sequence[int]
     sources: Nest
     starts: Structure
@@ -322,7 +323,7 @@ class Module:
     def _write(self, parts: Recorded, name: str) -> str:
         program, values, writer = parts.program, parts.values, self.writer
         self.scope.taken |= {each.name for each in parts.arguments}
-        writer.read(parts.entries, self.flat)
+        writer.read(parts.recording, self.flat)
         given_names = [(each.array, each.name) for each in parts.arguments if not each.path]
         writer.called = ValueMap([*parts.names.items(), *given_names])
         places = [*zip(parts.held(), parts.tree(), strict=True)]
@@ -358,7 +359,8 @@ class Module:
         for x, key in scope.constants.items():
             if key in used:
                 called = parts.names.get(x) or parts.unnamed.get(x) or writer.constants.get(x)
-                names.meanings[key] = layout.parsed(self.code.constant(x, called))
+                most = NAMED_WRITTEN_OUT if x in parts.names else WRITTEN_OUT
+                names.meanings[key] = layout.parsed(self.code.constant(x, called, most))
         function = scopes.Function(
             [key for name, key in roots.items() if name not in inner], [*unpacking, *statements], result
         )

@@ -40,8 +40,10 @@ from ...tf.values.types import Array, DTypeLike, Number
 from . import layout
 from .tables import tables
 
-# Arrays of more elements than this are not written out: the printed code takes them from names.
+# Arrays of more elements than this are not written out, and of fewer if the user's code has a name for them: the printed code
+# takes them from names.
 WRITTEN_OUT = 100
+NAMED_WRITTEN_OUT = 8
 SHORT = 4  # and a range of not more is written as what is in it
 SPELLINGS_KEPT = 4096
 
@@ -589,8 +591,8 @@ def _float(x: float | str) -> str:
     return text.replace("inf", "jnp.inf")
 
 
-def array_text(x: Array) -> str | None:
-    """An array as code, None if it is too large, no array of numbers, or not known here."""
+def array_text(x: Array, most: int = WRITTEN_OUT) -> str | None:
+    """An array as code, None if it has more than `most` different elements, is no array of numbers, or not known here."""
     if unreadable(x):
         return None
     if is_key(x):
@@ -609,7 +611,7 @@ def array_text(x: Array) -> str | None:
         return f"jnp.{fill}({found.shape}, {dtype})" if fill else f"jnp.full({found.shape}, {number(first)}, {dtype})"
     if found.ndim == 1 and found.size > SHORT and found.dtype.kind in "if" and (found == np.arange(found.size)).all():
         return f"jnp.arange({found.size}, dtype={dtype})"
-    if found.size > WRITTEN_OUT:
+    if found.size > most:
         return None
     text = f"jnp.array({_nested(found)}, {dtype})"
     return text if found.ndim == 1 else "\n".join(layout.statement("", layout.parsed(text)))

@@ -136,14 +136,16 @@ class Seen(GradientTape):
     ) -> Any:
         """`as_function`. `called`: names for arrays; `parameter`: that of the first parameter; `replayable`:
         whether what was not recorded is looked for; `spaces`: where names are, if not in the code that is running."""
-        recording = self._usable().folded()
+        from . import gradients, listing, parameters, source, steps, trees
+
         ends, starts = targets_of(target), sources_of(sources)
+        recording = self._usable()
+        wanted = [leaf.array for leaf in (*ends.leaves, *starts.leaves)]
+        recording = recording.folded() if flat else gradients.folded(recording, wanted)
         leaf_sources = [leaf.source(recording) for leaf in starts.leaves]
         # what has no gradient cannot be watched, and is a source all the same
         leaf_sources = [x if has_tangent(x.array) else x._replace(watched=True) for x in leaf_sources]
         sought = [leaf.array for leaf in ends.leaves], leaf_sources
-        from . import listing, parameters, source, steps, trees
-
         named = listing.Names(recording, spaces)
         rest = parameters.Parameters(recording, arguments, starts.leaves, named)
         query = Query(recording, sought[0], [*sought[1], *rest.sources()], include_nondifferentiable=True)
@@ -173,7 +175,7 @@ class Seen(GradientTape):
         names, unnamed = ValueMap([*named.only(arrays).items(), *called.items()]), named.unnamed(arrays)
         first = parameter or ("params" if tree is not None or source.is_tree(sources, names) else "sources")
         parts = source.Recorded(
-            rest.all, program, values, recording.entries, owner, sources, starts, target, ends, names, unnamed, first
+            rest.all, program, values, recording, owner, sources, starts, target, ends, names, unnamed, first
         )
         return source.TapeFunction(
             function, functools.partial(source.printed, parts, flat), rest.signature, tree, parts

@@ -23,7 +23,7 @@ def run(*command, **environment):
 
 # What says `tf.keras`, and what says `import keras` where that runs on JAX; to import Keras takes seconds.
 PROCESSES = {
-    "tapejax.keras": (["arguments", "checks", "layers", "optimizers", "printed", "tensors"], {}),
+    "tapejax.keras": (["arguments", "checks", "explained", "layers", "optimizers", "printed", "tensors"], {}),
     "keras": (["checkpoints", "fence", "functions", "plain", "recomputed", "threads"], {"KERAS_BACKEND": "jax"}),
     "keras, arguments": (["arguments"], {"KERAS_BACKEND": "jax"}),  # by day `tapejax.keras` has them
 }
