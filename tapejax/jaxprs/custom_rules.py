@@ -16,22 +16,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from . import canonical
+from . import canonical, fence
 from .calls import is_filled
 from .canonical import JAXPR_TYPES, Identity, UncacheableError, asking, open_jaxpr
 from .contents import consts_of
-from .fence import (
-    MEMOISED,
-    ClosedJaxpr,
-    Stored,
-    Unhashable,
-    WrappedFun,
-    eval_jaxpr,
-    function_in,
-    stores_in,
-    wrap_init,
-    zeros_of,
-)
+from .fence import ClosedJaxpr, eval_jaxpr, function_in, stores_in, wrap_init, zeros_of
 from .threads import Setting
 from .types import Function, JaxProgram, Params, Subfun, Value, Values
 
@@ -146,19 +135,19 @@ def _origin(x: Any) -> Any:
     Programs without their rules do not tell a rule from another one that it calls. Thunks are new at each call, and so are the
     stores in them; they are left out, so that a rule that is met again inside itself has the same origin.
     """
-    if isinstance(x, Stored):
+    if isinstance(x, fence.Stored):
         return None
-    if isinstance(x, WrappedFun):
+    if isinstance(x, fence.WrappedFun):
         return (_origin(x.f), *map(_origin, x.transforms)) if x.transforms else _origin(x.f)
-    if isinstance(x, Unhashable):
+    if isinstance(x, fence.Unhashable):
         return _origin(x.val)
     if isinstance(x, (tuple, list)):
         return type(x), *map(_origin, x)
     if isinstance(x, types.FunctionType) and x.__globals__.get("__name__", "").startswith("jax."):
         held = [cell.cell_contents for cell in x.__closure__ or ()]
-        if x.__code__ is MEMOISED:
+        if x.__code__ is fence.MEMOISED:
             return _origin(held[x.__code__.co_freevars.index("fn")])
-        wrapped = [y for y in held if isinstance(y, WrappedFun)]
+        wrapped = [y for y in held if isinstance(y, fence.WrappedFun)]
         # A thunk: what else it holds is in the program. It is around another thunk where a program was traced again.
         return _origin(*wrapped) if len(wrapped) == 1 else (x.__code__, *map(_origin, held))
     return Identity(x) if isinstance(x, JAXPR_TYPES) else canonical.key(x)
