@@ -217,6 +217,8 @@ SAMPLED = {
     "test_recognition": "the_gradient_of_what_is_closed_over literals an_array_changed_in_place how_random_bits_are_made",
     "test_derivatives": "hessian jacobian control_flow_under_jit",
     "test_nested_properties": "every_pair_of_levels",
+    "test_newest_jax": "a_feature_on_a_tape",
+    "test_rules_of_rules": "tapes_around_a_program",
     "test_twins": "near_twins",
     "test_compared": "what_is_compared_is_the_same_number",
     "test_speculation_bits": "each_operation_with_a_number each_operation each_chain",

@@ -43,6 +43,7 @@ NAMED = frozenset(
 
 # JAX's function that `jax.grad` and `jax.value_and_grad` give; it runs the user's.
 GRADIENT = "value_and_grad_f"
+_CALLED = NAMED | {GRADIENT}
 
 
 def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
@@ -62,7 +63,7 @@ def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
                 return (where or place, (place, *inner[::-1])) if inner else (place, ())
             where = where or place
             inner.append(place)
-        elif is_called(code):
+        elif whose == "library" or whose == "jax" and code.co_name in _CALLED:
             inner.append((code, frame.f_lasti))
         frame = frame.f_back
     return where, tuple(inner[::-1])
@@ -71,7 +72,7 @@ def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
 def is_called(code: types.CodeType) -> bool:
     """Whether a running function counts in `calls`."""
     whose = _whose(code.co_filename)
-    return whose in ("user", "library") or whose == "jax" and (code.co_name in NAMED or code.co_name == GRADIENT)
+    return whose in ("user", "library") or whose == "jax" and code.co_name in _CALLED
 
 
 def is_derivative(place: Place) -> bool:
