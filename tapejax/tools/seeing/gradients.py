@@ -34,8 +34,11 @@ NUMBERS = 8
 
 def folded(recording: Recording, wanted: Values) -> Recording:
     """`Recording.folded`, where the gradients that `jax.grad` took are derivatives, too. `wanted`: values that are asked for."""
-    entries, shorter = recording.entries, recording.continuation()
+    entries = recording.entries
     depth = max((sum(map(is_derivative, entry.calls)) for entry in entries), default=0)
+    if not depth:
+        return recording.folded()
+    shorter = recording.continuation()
     for level in reversed(range(depth)):
         for start, stop in _runs(entries, level):
             used = ValueSet([*wanted, *(x for entry in (*entries[:start], *entries[stop:]) for x in entry.inputs)])

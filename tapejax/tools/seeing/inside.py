@@ -12,7 +12,7 @@ from ...jaxprs import contents, lifting
 from ...jaxprs.evaluate import evaluate
 from ...jaxprs.prints import without_prints
 from ...jaxprs.types import Equation, JaxProgram, Values, Where
-from ...places import serves
+from ...places import Place, serves
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
@@ -153,10 +153,15 @@ _STRUCTURED: dict[str, Callable[[Equation, Values, Recording, Rounds], Sequence[
 _STRUCTURED = {"scan": _scan, "cond": _cond, **dict.fromkeys(contents.JIT, _jit)}
 
 
+def frames_of(eqn: Equation) -> list[Place]:
+    """The functions that were running when an equation was traced, the innermost first."""
+    traceback = eqn.source_info.traceback
+    return list(zip(*traceback.raw_frames(), strict=True)) if traceback is not None else []
+
+
 def _where(eqn: Equation) -> Where:
     """The line of the user's function that became an equation, in the form of `places.caller`; None if it is traced here."""
-    traceback = eqn.source_info.traceback
-    frames = list(zip(*traceback.raw_frames(), strict=True)) if traceback is not None else []
+    frames = frames_of(eqn)
     if any(code.co_filename == __file__ for code, _ in frames):
         return None
     return next(((code, instruction) for code, instruction in frames if not serves(code.co_filename)), None)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from test_computed_trees import pasted
 
 import tapejax as tf
 
@@ -146,12 +147,6 @@ def printed(function, source):
         tape.watch(source)
         value = function(source)
     return tape.as_function(value, source)
-
-
-def pasted(function):
-    space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
-    exec(function.code, space)
-    return space["f"]
 
 
 def definitions(function):
