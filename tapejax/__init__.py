@@ -27,7 +27,8 @@ _ALONE = frozenset(("jaxprs", "minimal", "places", "tape"))  # what is imported 
 
 
 def _load_everything() -> _Any:
-    everything = _importlib.import_module(f"{__name__}._everything")
+    _importlib.import_module(f"{__name__}.tf")  # which imports it: see there
+    everything = _sys.modules[f"{__name__}._everything"]
     if "__all__" not in globals():
         globals().update(everything.NAMES)
     return everything

@@ -3,5 +3,4 @@
 import importlib
 import sys
 
-importlib.import_module("tapejax._everything")  # first: then no thread waits for another's half of it
 sys.modules[__name__] = importlib.import_module("tapejax.tf.programs.data")

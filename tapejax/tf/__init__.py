@@ -1,9 +1,8 @@
 """TensorFlow's surface: values, operations, programs, libraries."""
 
 import importlib
-import sys
 
-# A part of it imported by itself, as by pickle, is no surface yet: the rest attaches operators and registers conventions. Another
-# thread that is about it is not waited for, since it waits for the part.
-if "tapejax._everything" not in sys.modules:
-    importlib.import_module("tapejax._everything")
+# A part of it imported by itself, as by pickle, is no surface yet: the rest attaches operators and registers conventions.
+# Whoever needs everything imports this package for it. So all threads take this package's lock first, and none waits for what
+# another has half of.
+importlib.import_module("tapejax._everything")

@@ -569,13 +569,12 @@ class Writer:
                 if own.head is None and self._endings.get(wish, ending) != ending:  # a layer with another activation
                     wish = f"{wish}_{ending}"
                 scopes.name_all(own, self.names, self.reserved)
-                same = "\n".join(
-                    scopes.lines(own, own.wish, self.names)
-                )  # what was recorded in two ways may read alike
+                lines = scopes.lines(own, own.wish, self.names)
+                same = "\n".join(lines)  # what was recorded in two ways may read alike
                 if same not in self._texts:
                     name = self._texts[same] = self.code.scope.new(wish)
                     self._endings[name] = ending
-                    self.functions.append(scopes.lines(own, name, self.names))
+                    self.functions.append(lines if name == own.wish else scopes.lines(own, name, self.names))
                 self.names.given[key] = self._texts[same]
 
     def runnable(self, function: Function, scope: Scope) -> Callable[..., Any]:
