@@ -31,6 +31,7 @@ from ...tf.values.types import Array
 from ..writing.graph import ValueMap
 from . import layout, scopes
 from .listing import identifier, unused
+from .sources import Sources
 from .spelling import (
     SCOPE,
     WRITTEN_OUT,
@@ -103,6 +104,7 @@ class Code:
         self._operations: dict[Hashable, tuple[JaxProgram, str | None]] = {}
         self.known = ValueMap[str]()
         self._prelude: set[str] = set()
+        self.sources = Sources()
 
     # -- constants --
 

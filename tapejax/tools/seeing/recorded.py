@@ -24,7 +24,7 @@ from ...jaxprs.derivatives import restricted
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, eval_jaxpr
 from ...jaxprs.types import Value
-from ...places import line_of, serves
+from ...places import Place, line_of, serves
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.query import Query, Source
@@ -32,14 +32,14 @@ from ...tape.recording import Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
-from . import again, jitted, layout, scopes, trees
+from . import again, jitted, layout, scopes, sources, trees
 from .calls import Line, Running, calls_of, inside_of, is_named, name_in, stored_inside
 from .inside import traced
 from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
 from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
-from .spelling import array_text
+from .spelling import array_text, fill
 from .trees import FEW, Path, item
 
 _NUMBER = re.compile(r"_\d+$")
@@ -280,11 +280,15 @@ class Writer:
             tree for tree, n in count.items() if scopes.is_key(tree) and n == len(jax.tree.leaves(self.shapes[tree]))
         ]
         scope.makes = {tree for tree in made_here if self._is_writable(tree, scope)}
-        calls = (line.calls[depth + 1].call if len(line.calls) > depth + 1 else -i for i, line in enumerate(lines, 1))
-        runs = itertools.groupby(zip(calls, lines, strict=True), lambda pair: pair[0])
-        for part in reversed([[line for _, line in run] for _, run in runs]):
-            start -= len(part)
+        waiting = self._parts(lines, depth)
+        while waiting:
+            part = waiting.pop()
             call = len(part[0].calls) > depth + 1
+            spelled = None if call else self._spelled(part, sources.place_of(part[-1]), scope)
+            if len(part) > 1 and spelled is None and not call:
+                waiting += [[line] for line in part]
+                continue
+            start -= len(part)
             made = ValueSet(x for line in part for x in line.outputs)
             # trees of which it makes the last leaf
             ended = scope.makes & {self.places[x][0] for x in made if x in self.places}
@@ -297,6 +301,8 @@ class Writer:
             before = len(found)
             if call:
                 found += reversed(self._call(part, depth + 1, scope, wanted))
+            elif spelled is not None:
+                found += spelled
             elif written := self.derivative(self, part[0], lines[:start], depth, scope):
                 found += reversed(written)
             else:
@@ -308,7 +314,7 @@ class Writer:
             # what comes later by the same instruction is what it gives, unless that runs again
             after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
             same = after and (part[-1].op, part[-1].inside) == (after.op, after.inside)
-            again = after and call == (len(after.calls) > depth + 1) and (call or same)
+            again = spelled is not None or after and call == (len(after.calls) > depth + 1) and (call or same)
             last = not after or again
             if here is not None:
                 one = len(wanted) == 1 or call and len(found[-1].outs) == 1
@@ -333,6 +339,38 @@ class Writer:
                     self.names.wishes |= {root: name} if name else {}
             later = part[0]
         return found[::-1]
+
+    def _parts(self, lines: Sequence[Line], depth: int) -> list[list[Line]]:
+        """The lines, those together that came of one call, or of one instruction."""
+        runs = itertools.groupby(lines, lambda line: line.calls[depth + 1].call if len(line.calls) > depth + 1 else 0)
+        found: list[list[Line]] = []
+        for call, run in runs:
+            part = list(run)
+            found += [part] if call else sources.parts_of(part) if self.folds else [[line] for line in part]
+        return found
+
+    def _spelled(self, part: Sequence[Line], place: Place | None, scope: Scope) -> list[Statement] | None:
+        """The statement for operations of one instruction as the source has it; None where that is not known, or is unused."""
+        wanted = [x for line in part for x in line.outputs if x in scope.used]
+        if place is None or not wanted or not self.folds:
+            return None
+        active = ValueSet(line.inputs[i] for line in part for i in line.active_ins)
+
+        def text_of(x: Value) -> str | None:
+            return None if x in active or scope.varying_around(x) else written(x)
+
+        recorded = self._entries, self.made
+        found = self.code.sources.of_lines(part, place, wanted, text_of, self.called.get, recorded)
+        if found is None:
+            return None
+        text, results, names = found.spelled
+        used = {int(i) for i in re.findall(r"\{(\d+)\}", text)}
+        args = [self.argument(x, x in active, scope) if i in used else "" for i, x in enumerate(found.operands)]
+        if part[-1].calls:
+            self._note(part[-1].calls[-1].call, ((found.operands[i], name) for i, name in names.items()))
+        own = [found.results[i] for i in results]
+        outs = [scope.key(x) if x in scope.used else None for x in own]
+        return [Statement([*outs], layout.parsed(fill(text, args)))]
 
     def _is_writable(self, tree: str, scope: Scope) -> bool:
         """Whether it is of dicts, lists and tuples, or one like it is at hand."""
@@ -442,6 +480,10 @@ class Writer:
     def _call(self, lines: Sequence[Line], depth: int, scope: Scope, wanted: Sequence[Value]) -> list[Statement]:
         code = lines[-1].calls[depth].code
         if is_named(code):
+            caller = lines[-1].calls[depth - 1]
+            place = (lines[-1].inside or ((caller.code, caller.place),))[-1]
+            if found := self._spelled(lines, place, scope):
+                return found
             return self._operation(self._as_one(code.co_name, lines, wanted, scope), scope)
         user = not serves(code.co_filename)
         inner = Scope(scope)

@@ -1,0 +1,301 @@
+"""What the user's source has for operations that were recorded, or that are in a program: an expression of one instruction."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from types import CodeType
+from typing import Any, NamedTuple
+
+import jax
+
+from ...jaxprs import contents
+from ...jaxprs.canonical import UncacheableError
+from ...jaxprs.fence import Literal, trace_context
+from ...jaxprs.types import Equation, JaxProgram, Value
+from ...places import Place, is_called, serves
+from ...tape.derivative import DerivativeOp
+from ...tape.operation import Op
+from ...tape.recording import Entry
+from ..writing.expressions import Operand, Range, closed_ranges, is_within, modules_of
+from ..writing.graph import ValueMap, ValueSet
+from ..writing.spelled import Spelled, rounds, spelled
+from .calls import Line, is_named
+from .inside import frames_of
+from .listing import bytecode, expression_at
+from .spelling import canonical
+
+# More operations are not the value of one expression that a person has written.
+MOST = 64
+
+
+class Step(NamedTuple):
+    """An operation of an expression."""
+
+    op: Any
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+
+
+class Expression(NamedTuple):
+    """The text for operations, with what is written for its holes, and what it gives."""
+
+    spelled: Spelled
+    operands: Sequence[Any]
+    results: Sequence[Any]
+
+
+def place_of(line: Line) -> Place | None:
+    """Where the innermost code is, not JAX's, that ran an operation."""
+    if line.inside:
+        return line.inside[-1]
+    own = [each for each in line.calls if not is_named(each.code)]
+    return (own[-1].code, own[-1].place) if own else None
+
+
+def parts_of(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """The lines; those that ran at one instruction together, those of each round of a loop for themselves."""
+    runs = itertools.groupby(lines, key=lambda line: (place_of(line), tuple([each.call for each in line.calls])))
+    for (place, _), group in runs:
+        found = list(group)
+        if place is None or len(found) > 1 and any(isinstance(line.op, DerivativeOp) for line in found):
+            yield from ([line] for line in found)
+            continue
+        length = rounds([line.op for line in found])[0]
+        yield from (found[i : i + length] for i in range(0, len(found), length))
+
+
+class Sources:
+    """Finds the expressions for operations; what was tried is known when it comes again."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, tuple[int, Spelled] | None] = {}
+
+    # ---- of a recording
+
+    def of_lines(
+        self,
+        part: Sequence[Line],
+        place: Place,
+        wanted: Sequence[Value],
+        text_of: Callable[[Value], str | None],
+        name_of: Callable[[Value], str | None],
+        recorded: tuple[Sequence[Entry], ValueMap[int]],
+    ) -> Expression | None:
+        """The expression that has the values `wanted` among its results, which `part`, the operations at `place`, computed.
+
+        Args:
+          text_of: the text of what is a number here.
+          name_of: what the user's code calls a value.
+          recorded: the entries, and by which of them values were made.
+        """
+        if len(part) > MOST or any(not _is_plain(line.op) for line in part):
+            return None
+        expression = expression_at(*place)
+        if expression is None:
+            return None
+        modules = modules_of(place[0].co_filename)
+        made = _Made(part, place, closed_ranges(expression, modules), *recorded)
+        steps = made.before(wanted)
+        if steps is None or not _is_consistent(part, steps):
+            return None
+        every = made.results(steps, wanted)
+        if len(every) > len(wanted):
+            steps = made.before(every) or steps
+        own = ValueSet(x for step in steps for x in step.outputs)
+        values = [*ValueMap((x, None) for step in steps for x in step.inputs if x not in own)]
+        texts = list(map(text_of, values))
+        number_of = ValueMap((x, i) for i, x in enumerate([*values, *own]))
+        wiring = tuple((step.op, tuple(map(number_of.__getitem__, step.inputs)), tuple(map(number_of.__getitem__, step.outputs))) for step in steps)
+        inputs = [x for x, text in zip(values, texts, strict=True) if text is None]
+        asked = [list(wanted)] + [every] * (len(every) > len(wanted))
+        key = (
+            place, wiring, tuple(texts), tuple(map(jax.typeof, inputs)), trace_context(),
+            tuple(number_of[x] for each in asked for x in each),
+        )  # fmt: skip
+        if key not in self._known:
+            operands = [
+                Operand(made.ranges(x), name_of(x) or made.name(x), text)
+                for x, text in zip(values, texts, strict=True)
+            ]
+            self._known[key] = _tried(lambda: spelled(expression, operands, [_program(steps, inputs, each) for each in asked], canonical, modules))
+        found = self._known[key]
+        return None if found is None else Expression(found[1], values, asked[found[0]])
+
+    # ---- of a program
+
+    def of_equations(
+        self,
+        equations: Sequence[Equation],
+        place: Place,
+        wanted: Sequence[Any],
+        consts: Mapping[Any, Value],
+        made_by: Mapping[Any, Equation],
+    ) -> Expression | None:
+        """The expression for equations of a program that ran at `place`. `consts`: of variables that are numbers here."""
+        if len(equations) > MOST or any(eqn.effects for eqn in equations):
+            return None
+        expression = expression_at(*place)
+        if expression is None:
+            return None
+        own = {v for eqn in equations for v in eqn.outvars}
+        read = dict.fromkeys(v for eqn in equations for v in eqn.invars if not isinstance(v, Literal) and v not in own)
+        used = {v for eqn in equations for v in eqn.invars if not isinstance(v, Literal)}
+        every = [v for eqn in equations for v in eqn.outvars if v not in used or v in wanted]
+        asked = [list(wanted)] + [every] * (len(every) > len(wanted))
+        values = [v for v in read if v not in consts]
+        operands = [Operand(_ranges(frames_of(made_by[v]) if v in made_by else (), place[0])) for v in values]
+        programs = [_closed(equations, values, each, {v: consts[v] for v in read if v in consts}) for each in asked]
+        found = _tried(lambda: spelled(expression, operands, programs, canonical, modules_of(place[0].co_filename)))
+        return None if found is None else Expression(found[1], values, asked[found[0]])
+
+
+def place_of_equation(eqn: Equation) -> Place | None:
+    """Where the innermost code is, not JAX's, that became an equation; None where that is ours, which runs programs again."""
+    for code, instruction in frames_of(eqn):
+        if is_called(code) and not is_named(code):
+            return code, instruction
+        if code.co_filename.startswith(_TOOLS):
+            return None
+    return None
+
+
+_TOOLS = __file__.rpartition("seeing")[0]
+
+
+def equation_parts(equations: Sequence[Equation]) -> Iterator[tuple[Place | None, list[Equation]]]:
+    """The equations, those together that ran at one instruction, as `parts_of`."""
+    for place, group in itertools.groupby(equations, key=place_of_equation):
+        found = list(group)
+        length = rounds([eqn.primitive for eqn in found])[0] if place else 1
+        for i in range(0, len(found), length):
+            yield place, found[i : i + length]
+
+
+def _tried(find: Callable[[], Any]) -> Any:
+    try:
+        return find()
+    except UncacheableError:
+        return None
+    except Exception:  # what was recorded cannot be traced: it runs Python
+        return None
+
+
+def _closed(equations: Sequence[Equation], values: Sequence[Any], wanted: Sequence[Any], consts: Mapping[Any, Value]) -> JaxProgram:
+    """What equations compute, as a program of its own."""
+
+    def run(*xs: Value) -> list[Value]:
+        known = {**consts, **dict(zip(values, xs, strict=True))}
+        for eqn in equations:
+            ins = [v.val if isinstance(v, Literal) else known[v] for v in eqn.invars]
+            outs = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
+            known.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs], strict=True))
+        return [known[v] for v in wanted]
+
+    program: JaxProgram = jax.make_jaxpr(run)(*[v.aval for v in values])
+    return program
+
+
+def _program(steps: Sequence[Step], inputs: Sequence[Value], wanted: Sequence[Value]) -> JaxProgram:
+    """What the steps do, as a program of `inputs`."""
+
+    def run(*xs: Value) -> list[Value]:
+        known = ValueMap(zip(inputs, xs, strict=True))
+        for step in steps:
+            outs = jax.tree.leaves(step.op.fn(*[known.get(x, x) for x in step.inputs]))
+            known.update(zip(step.outputs, outs, strict=True))
+        return [known[x] for x in wanted]
+
+    program: JaxProgram = jax.make_jaxpr(run)(*inputs)
+    return program
+
+
+def _is_plain(op: Op) -> bool:
+    return not isinstance(op, DerivativeOp) and not getattr(op, "results", 0)
+
+
+def _is_consistent(part: Sequence[Line], steps: Sequence[Step]) -> bool:
+    """Whether each value varies in all of the operations or in none."""
+    varying = ValueSet(line.inputs[i] for line in part for i in line.active_ins)
+    ours = ValueSet(x for line in part for x in line.outputs)
+    for line in part:
+        if any(x in varying and i not in line.active_ins for i, x in enumerate(line.inputs)):
+            return False
+    others = (step for step in steps if ours.isdisjoint(step.outputs))
+    return not any(x in varying for step in others for x in step.inputs)
+
+
+class _Made:
+    """What computed the values of an expression: its operations, those of its instruction that no gradient passes, and those of
+    expressions in it that take nothing but numbers."""
+
+    def __init__(
+        self,
+        part: Sequence[Line],
+        place: Place,
+        closed: Sequence[Range],
+        entries: Sequence[Entry],
+        made: ValueMap[int],
+    ):
+        self.place, self.closed, self.entries, self.made = place, closed, entries, made
+        self.of_part = ValueMap((x, line) for line in part for x in line.outputs)
+
+    def before(self, wanted: Sequence[Value]) -> list[Step] | None:
+        """The operations that lead to values, in their order; None if these are too many."""
+        found: dict[int, Step] = {}
+        waiting: list[tuple[Value, bool]] = [(x, False) for x in reversed(wanted)]
+        while waiting:
+            x, done = waiting.pop()
+            step = self._step(x)
+            if step is None or id(step.outputs[0]) in found:
+                continue
+            if done:
+                found[id(step.outputs[0])] = step
+                continue
+            waiting.append((x, True))
+            waiting += [(y, False) for y in step.inputs]
+            if len(waiting) + len(found) > 16 * MOST:
+                return None
+        return [*found.values()]
+
+    def _step(self, x: Value) -> Step | None:
+        if (line := self.of_part.get(x)) is not None:
+            return Step(line.op, line.inputs, line.outputs)
+        position = self.made.get(x)
+        if position is None:
+            return None
+        entry = self.entries[position]
+        return Step(entry.op, entry.inputs, entry.outputs) if self._is_inside(entry) else None
+
+    def _is_inside(self, entry: Entry) -> bool:
+        where = next((each for each in reversed(entry.calls) if not is_named(each[0])), entry.where)
+        if not _is_plain(entry.op) or where is None or where[0] is not self.place[0]:
+            return False
+        own = bytecode(where[0]).positions[where[1] // 2]
+        return where == self.place or any(is_within(own, each) for each in self.closed)
+
+    def results(self, steps: Sequence[Step], wanted: Sequence[Value]) -> list[Value]:
+        """What the operations of the instruction give that none of them takes."""
+        positions = [self.made[x] for step in steps for x in step.outputs if x in self.made]
+        around = self.entries[min(positions) : max(positions) + 2] if positions else ()
+        own = [entry for entry in around if self._is_inside(entry)]
+        used = ValueSet(x for entry in own for x in entry.inputs)
+        found = ValueSet(x for entry in own for x in entry.outputs if x not in used)
+        found.update(wanted)
+        return [*found] if len(found) <= len(wanted) + 4 else list(wanted)
+
+    def ranges(self, x: Value) -> frozenset[Range]:
+        """Where in the code of the instruction a value was computed."""
+        entry = self.entries[self.made[x]] if x in self.made else None
+        return frozenset() if entry is None else _ranges(entry.calls or ((entry.where,) if entry.where else ()), self.place[0])
+
+    def name(self, x: Value) -> str | None:
+        """Under which name the code of the instruction stored a value."""
+        entry = self.entries[self.made[x]] if x in self.made else None
+        places = () if entry is None else entry.calls or ((entry.where,) if entry.where else ())
+        found = (bytecode(code).stores.get(instruction) for code, instruction in places if code is self.place[0])
+        return next(filter(None, found), None)
+
+
+def _ranges(places: Sequence[Place], code: CodeType) -> frozenset[Range]:
+    return frozenset(bytecode(own).positions[instruction // 2] for own, instruction in places if own is code)

@@ -1,0 +1,110 @@
+"""How operations are written, as the source has them: a candidate counts if it traces to the very operations."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...jaxprs import contents
+from ...jaxprs.fence import Literal
+from ...jaxprs.types import JaxProgram, Value
+from .expressions import Operand, candidates
+
+_SCOPE: Mapping[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
+
+
+class Spelled(NamedTuple):
+    """A text with ``{0}``, ``{1}`` for the operands. `results`: by their positions among those that were asked for, what it gives;
+    `names`: what the source calls operands."""
+
+    text: str
+    results: tuple[int, ...]
+    names: Mapping[int, str]
+
+
+def spelled(
+    expression: ast.expr,
+    operands: Sequence[Operand],
+    programs: Sequence[JaxProgram],
+    canonical: Callable[[JaxProgram], Any],
+    modules: Mapping[str, str],
+    values: Sequence[str] = (),
+) -> tuple[int, Spelled] | None:
+    """The first text that does what one of `programs` does, and the position of that program.
+
+    Args:
+      expression: what the source has for it.
+      operands: those without a text are the inputs of the programs.
+      programs: the same operations with other results.
+      canonical: what a program computes, as data that are compared.
+      modules: what the source calls JAX's modules.
+      values: what else names in the source may stand for, as texts.
+    """
+    inputs = [i for i, x in enumerate(operands) if x.text is None]
+    forms = list(map(canonical, programs))
+    avals = programs[0].in_avals
+    values = [*dict.fromkeys([*values, *_numbers(programs[0])])]
+    for text, names in candidates(expression, operands, modules, values):
+        with contextlib.suppress(Exception):  # it does not fit: the next one
+            code = compile(re.sub(r"\{(\d+)\}", r"a\1", text), "<spelling>", "eval")
+
+            def call(*xs: Value, code: Any = code) -> Any:
+                return eval(code, {**_SCOPE, **{f"a{i}": x for i, x in zip(inputs, xs, strict=True)}})
+
+            traced, result = jax.make_jaxpr(call, return_shape=True)(*avals)
+            form = canonical(traced)
+            for position, other in enumerate(forms):
+                if (order := _same(form, other)) is not None:
+                    several = isinstance(result, (tuple, list))
+                    if several and not all(hasattr(x, "dtype") for x in result):
+                        break  # a tree in a tree
+                    text = f"{text}[0]" if several and len(order) == 1 else text
+                    return position, Spelled(text, order, names)
+    return None
+
+
+def _same(form: Any, other: Any) -> tuple[int, ...] | None:
+    """For each result of a program which one it is of another that does the same; None if that does not."""
+    (rows, ends, avals), (other_rows, other_ends, other_avals) = form, other
+    if rows != other_rows or len(ends) != len(other_ends):
+        return None
+    wanted = list(zip(other_ends, other_avals, strict=True))
+    pairs = list(zip(ends, avals, strict=True))
+    if any(pair not in wanted for pair in pairs) or len(set(ends)) < len(ends):
+        return None
+    return tuple(map(wanted.index, pairs))
+
+
+def _numbers(program: JaxProgram) -> Iterator[str]:
+    """The numbers in a program, and the sizes of its results, as texts."""
+    jaxpr = contents.open_jaxpr(program)
+    for v in jaxpr.outvars:
+        shape = tuple(getattr(v.aval, "shape", ()))
+        yield from map(str, shape)
+        if shape:
+            yield str(shape)
+    for eqn in jaxpr.eqns:
+        for key in ("axes", "axis", "dimension", "dimensions", "y", "permutation", "new_sizes"):
+            value = eqn.params.get(key)
+            if isinstance(value, tuple) and all(isinstance(x, int) for x in value):
+                yield from map(str, value)
+                yield str(value)
+            elif isinstance(value, int):
+                yield str(value)
+        yield from (repr(float(v.val)) for v in eqn.invars if isinstance(v, Literal) and np.ndim(v.val) == 0 and not isinstance(v.val, bool) and np.isrealobj(v.val))
+
+
+def rounds(operations: Sequence[Hashable]) -> list[int]:
+    """How long the parts are into which operations that ran at one instruction may fall: one round of a loop each, or all of them."""
+    count = len(operations)
+    for period in range(1, count // 2 + 1):
+        if count % period == 0 and all(operations[i] == operations[i - period] for i in range(period, count)):
+            return [period, count]
+    return [count]
