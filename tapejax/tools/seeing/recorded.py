@@ -280,12 +280,14 @@ class Writer:
             tree for tree, n in count.items() if scopes.is_key(tree) and n == len(jax.tree.leaves(self.shapes[tree]))
         ]
         scope.makes = {tree for tree in made_here if self._is_writable(tree, scope)}
-        waiting = self._parts(lines, depth)
+        waiting, apart = self._parts(lines, depth), list[Line]()  # what is no expression of the source
         while waiting:
             part = waiting.pop()
             call = len(part[0].calls) > depth + 1
-            spelled = None if call else self._spelled(part, sources.place_of(part[-1]), scope)
+            place = None if call or any(part[0] is line for line in apart) else sources.place_of(part[-1])
+            spelled = self._spelled(part, place, scope)
             if len(part) > 1 and spelled is None and not call:
+                apart += part
                 waiting += [[line] for line in part]
                 continue
             start -= len(part)

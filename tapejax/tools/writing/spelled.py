@@ -72,14 +72,25 @@ def spelled(
 
 def _same(form: Any, other: Any) -> tuple[int, ...] | None:
     """For each result of a program which one it is of another that does the same; None if that does not."""
-    (rows, ends, avals), (other_rows, other_ends, other_avals) = form, other
-    if rows != other_rows or len(ends) != len(other_ends):
+    known: dict[Any, int] = {}
+    ends, wanted = _ends(form, known), _ends(other, known)
+    if len(ends) != len(wanted) or len(set(ends)) < len(ends) or set(ends) != set(wanted):
         return None
-    wanted = list(zip(other_ends, other_avals, strict=True))
-    pairs = list(zip(ends, avals, strict=True))
-    if any(pair not in wanted for pair in pairs) or len(set(ends)) < len(ends):
-        return None
-    return tuple(map(wanted.index, pairs))
+    return tuple(map(wanted.index, ends))
+
+
+def _ends(form: Any, known: dict[Any, int]) -> list[Any]:
+    """The results of a form, each with a number for what computes it, in whatever order the operations are: equal ones are equal."""
+    rows, ends, avals = form
+    values: list[Any] = []
+
+    def number(x: Any) -> Any:
+        return values[x[1]] if x[0] == "value" else x
+
+    for name, params, ins, outs in rows:
+        row = known.setdefault((name, params, tuple(map(number, ins)), outs), len(known))
+        values += [("value", row, i) for i in range(len(outs))]
+    return list(zip(map(number, ends), avals, strict=True))
 
 
 def _numbers(program: JaxProgram) -> Iterator[str]:
