@@ -33,7 +33,7 @@ from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
 from . import again, jitted, layout, scopes, sources, trees
-from .calls import Line, Running, calls_of, inside_of, is_named, name_in, stored_inside
+from .calls import Line, Running, calls_of, depth_of, inside_of, is_named, name_in, stored_inside
 from .inside import traced
 from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
@@ -60,6 +60,7 @@ class Scope:
         self.keys = ValueMap[Key]()
         self.constants = ValueMap[Key]()
         self.trees: dict[Key, Path] = {}  # parts of trees, as arguments of calls
+        self.calls: tuple[int, ...] | None = None  # what is written here; None for a function that a derivative is taken of
         self.makes: set[str] = set()  # the trees that are computed here
 
     def key(self, x: Value) -> Key:
@@ -167,6 +168,7 @@ class Writer:
         self.called = ValueMap[str]()
         self.operands: dict[int, ValueMap[str]] = {}  # by call: the names of values in it
         self.constants = ValueMap[str]()  # what functions call what does not vary
+        self.optional = ValueMap[Line]()  # what computes what does not vary
 
     def read(self, recording: Recording, flat: bool) -> None:
         """Takes a recording, of whose entries some are to be written. `flat`: without calls."""
@@ -175,6 +177,7 @@ class Writer:
         self._entries = list(entries)
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
         self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
+        self._inner: list[tuple[int, int, int]] = []  # the positions of what opened calls did, with that of each call
         self._opened: dict[int, tuple[Recording, ValueMap[int]] | None] = {}
 
     def take_trees(self, paths: ValueMap[Path], shapes: Mapping[str, Any], named: ValueMap[Path]) -> None:
@@ -217,6 +220,7 @@ class Writer:
             start = len(self._entries)
             entries = [] if inside is None else inside.entries
             self._entries += entries
+            self._inner.append((start, len(self._entries), position))
             self._calls += [line.calls + calls for calls in calls_of(entries)]
             made = ValueMap((x, start + i) for i, entry in enumerate(entries) for x in entry.outputs)
             self.made = ValueMap([*made.items(), *self.made.items()])
@@ -274,6 +278,8 @@ class Writer:
         """The statements for `lines`, which are at `depth` or deeper, that make what `scope` uses."""
         found: list[Statement] = []
         start = len(lines)
+        if type(scope) is Scope and lines:
+            scope.calls = tuple([each.call for each in lines[-1].calls[: depth + 1]])
         later: Line | None = None
         count = Counter(self.places[x][0] for line in lines for x in line.outputs if x in self.places)
         made_here = [
@@ -305,7 +311,7 @@ class Writer:
                 found += reversed(self._call(part, depth + 1, scope, wanted))
             elif spelled is not None:
                 found += spelled
-            elif written := self.derivative(self, part[0], lines[:start], depth, scope):
+            elif written := self.derivative(self, part[0], self._required(lines[:start]), depth, scope):
                 found += reversed(written)
             else:
                 found += reversed(self._operation(part[0], scope))
@@ -356,23 +362,32 @@ class Writer:
         wanted = [x for line in part for x in line.outputs if x in scope.used]
         if place is None or not wanted or not self.folds:
             return None
+        if (found := self._found(part, place, wanted, scope)) is None:
+            return None
+        active = ValueSet(line.inputs[i] for line in part for i in line.active_ins)
+        text, results, names = found.spelled
+        used = {int(i) for i in re.findall(r"\{(\d+)\}", text)}
+        args = [self.argument(x, x in active, scope) if i in used else "" for i, x in enumerate(found.operands)]
+        if part[-1].calls:
+            self._note(part[-1].calls[-1].call, ((found.operands[i], name) for i, name in names.items()))
+        for i, name in names.items():
+            if not serves(place[0].co_filename):
+                self.constants.setdefault(found.operands[i], name)
+        own = [found.results[i] for i in results]
+        outs = [scope.key(x) if x in scope.used else None for x in own]
+        return [Statement([*outs], layout.parsed(fill(text, args)))]
+
+    def _found(
+        self, part: Sequence[Line], place: Place, wanted: Sequence[Value], scope: Scope
+    ) -> sources.Expression | None:
+        """The expression of the source for operations of one instruction."""
         active = ValueSet(line.inputs[i] for line in part for i in line.active_ins)
 
         def text_of(x: Value) -> str | None:
             return None if x in active or scope.varying_around(x) else written(x)
 
         recorded = self._entries, self.made
-        found = self.code.sources.of_lines(part, place, wanted, text_of, self.called.get, recorded)
-        if found is None:
-            return None
-        text, results, names = found.spelled
-        used = {int(i) for i in re.findall(r"\{(\d+)\}", text)}
-        args = [self.argument(x, x in active, scope) if i in used else "" for i, x in enumerate(found.operands)]
-        if part[-1].calls:
-            self._note(part[-1].calls[-1].call, ((found.operands[i], name) for i, name in names.items()))
-        own = [found.results[i] for i in results]
-        outs = [scope.key(x) if x in scope.used else None for x in own]
-        return [Statement([*outs], layout.parsed(fill(text, args)))]
+        return self.code.sources.of_lines(part, place, wanted, text_of, self.called.get, recorded)
 
     def _is_writable(self, tree: str, scope: Scope) -> bool:
         """Whether it is of dicts, lists and tuples, or one like it is at hand."""
@@ -420,6 +435,7 @@ class Writer:
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""
+        active = active or self._is_line(x, scope)
         filled = None if active or scope.varying_around(x) else self._filled(x)
         # at the top others than these have names, in functions that are called they would be parameters
         if filled is not None and (scope.parent is not None or _UNIFORM.match(filled)):
@@ -430,6 +446,41 @@ class Writer:
         if path := self.paths.get(x):
             self.names.guesses[text] = item(path[0], path[1:])
         return text
+
+    def add_constant_lines(self, lines: list[Line], recording: Recording, given: Sequence[Value]) -> list[Line]:
+        """The lines, with those that compute what varies nowhere, as a mask or an index: they are written where they are used, if
+        the source has an expression for them. `given`: what is not computed."""
+        here = ValueSet(x for line in lines for x in line.outputs)
+        depth, stop = depth_of(lines), ValueSet(given)
+        shared = lines[0].calls[: depth + 1] if lines else ()
+        for position in Graph(recording.entries).before([x for line in lines for x in line.inputs if x not in here]):
+            op, inputs, outputs, *_ = entry = recording.entries[position]
+            own = ValueSet(outputs)
+            running = self._calls[position]
+            if here.isdisjoint(own) and stop.isdisjoint(own) and [each.call for each in running[: depth + 1]] == [each.call for each in shared]:
+                line = Line(op, inputs, outputs, (), tuple(range(len(outputs))), running, inside_of(entry))
+                self.optional.update((x, line) for x in outputs)
+        more = ValueMap((line.outputs[0], line) for line in self.optional.values()).values()
+        return sorted([*lines, *more], key=lambda line: self._position(line.outputs))
+
+    def _position(self, values: Sequence[Value]) -> int:
+        """Where in the recording values were made; those of an opened call where that is."""
+        position = min(self.made.get(x, -1) for x in values)
+        while position >= len(self._recording.entries):
+            position = next(outer for start, stop, outer in self._inner if start <= position < stop)
+        return position
+
+    def _required(self, lines: Sequence[Line]) -> list[Line]:
+        return [line for line in lines if self.optional.get(line.outputs[0]) is not line]
+
+    def _is_line(self, x: Value, scope: Scope) -> bool:
+        """Whether what varies nowhere is computed here, by an expression of the source."""
+        line, place = self.optional.get(x), None
+        if line is None or scope.varying_around(x) or written(x) is not None:
+            return False
+        if tuple([each.call for each in line.calls]) == scope.calls:
+            place = sources.place_of(line)
+        return place is not None and self._found([line], place, [x], scope) is not None
 
     def _filled(self, x: Value) -> str | None:
         """The code of an array that has no name, such as ``jnp.zeros((2, 3), jnp.float32)``."""

@@ -349,7 +349,9 @@ class Module:
 
         writer.want_trees([leaf.array for leaf in parts.ends.leaves], scope)
         result = layout.parsed(packed(parts.target, iter(ends), like))
-        statements = writer.block(lines, calls.depth_of(lines), scope)
+        fixed = [*parts.held(), *(each.array for each in parts.arguments)]
+        every = lines if self.flat else writer.add_constant_lines(lines, parts.recording, fixed)
+        statements = writer.block(every, calls.depth_of(lines), scope)
         names = writer.names
         for x, key in scope.keys.items():
             if "[" not in parts.names.get(x, "["):  # no parts of containers
@@ -359,7 +361,8 @@ class Module:
         for x, key in scope.constants.items():
             if key in used:
                 called = parts.names.get(x) or parts.unnamed.get(x) or writer.constants.get(x)
-                most = NAMED_WRITTEN_OUT if x in parts.names else WRITTEN_OUT
+                most = NAMED_WRITTEN_OUT if called else WRITTEN_OUT
+                called = called or unused("c", {*names.wishes.values()})
                 names.meanings[key] = layout.parsed(self.code.constant(x, called, most))
         function = scopes.Function(
             [key for name, key in roots.items() if name not in inner], [*unpacking, *statements], result

@@ -172,6 +172,7 @@ class Seen(GradientTape):
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
         arrays = [*values, *(leaf.array for leaf in starts.leaves)]
+        arrays += [x for entry in recording.entries for x in entry.inputs if isinstance(x, jax.Array)]
         names, unnamed = ValueMap([*named.only(arrays).items(), *called.items()]), named.unnamed(arrays)
         first = parameter or ("params" if tree is not None or source.is_tree(sources, names) else "sources")
         parts = source.Recorded(
