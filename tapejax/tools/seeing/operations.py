@@ -11,7 +11,7 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,13 +25,13 @@ from ...jaxprs.derivatives import restricted
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, Tracer, eval_jaxpr, jaxpr_as_fun
 from ...jaxprs.types import Atom, Equation, JaxProgram, Value
-from ...places import is_jaxs
+from ...places import Place, is_jaxs
 from ...tape.operation import Op
 from ...tf.values.types import Array
 from ..writing.graph import ValueMap
 from . import layout, scopes
 from .listing import identifier, unused
-from .sources import Sources
+from .sources import Sources, equation_parts
 from .spelling import (
     SCOPE,
     WRITTEN_OUT,
@@ -42,6 +42,7 @@ from .spelling import (
     closed_equation,
     dtype_text,
     equations_in,
+    fill,
     is_name,
     nearly,
     number,
@@ -297,14 +298,14 @@ class Code:
         known.update(zip(jaxpr.invars, parameters, strict=True))
         wished = itertools.chain(wishes, itertools.repeat(None))
         names.wishes.update((key, next(wished) or next(letters)) for key in parameters)
-        statements = []
-        for eqn, given in needed(jaxpr, jaxpr.outvars, also=lambda eqn: bool(eqn.effects)):
-            if any(isinstance(v.aval, RefType) for v in (*eqn.invars, *eqn.outvars)):
-                raise Unspellable(eqn.primitive.name)
-            text = self.equation(eqn, [self._atom(v, known) for v in eqn.invars])
-            outs = [scopes.new_key() if v in given else None for v in eqn.outvars]
-            known.update({v: out for v, out in zip(eqn.outvars, outs, strict=True) if out is not None})
-            statements.append(scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), pattern_of(text)))
+        statements: list[scopes.Statement] = []
+        wanted = dict(needed(jaxpr, jaxpr.outvars, also=lambda eqn: bool(eqn.effects)))
+        if any(isinstance(v.aval, RefType) for eqn in wanted for v in (*eqn.invars, *eqn.outvars)):
+            raise Unspellable("a reference")
+        consts = {v: x for v, x in zip(jaxpr.constvars, contents.consts_of(closed), strict=True) if not is_name(known[v])}
+        for place, part in equation_parts([*wanted]):
+            spelled = self._of_source(part, place, jaxpr.replace(eqns=[*wanted]), known, consts)
+            statements += [spelled] if spelled else [self._statement(eqn, wanted[eqn], known) for eqn in part]
         result = layout.parsed(_one_or_tuple([self._atom(v, known, result=True) for v in jaxpr.outvars]))
         function = scopes.Function(parameters, statements, result)
         scopes.inline(function, names)
@@ -312,6 +313,34 @@ class Code:
             names.wishes.update((out, next(letters)) for out in s.outs if out is not None)
         scopes.name_all(function, names, RESERVED)
         return function, names
+
+    def _statement(self, eqn: Equation, given: Set[Atom], known: dict[Atom, str]) -> scopes.Statement:
+        text = self.equation(eqn, [self._atom(v, known) for v in eqn.invars])
+        outs = [scopes.new_key() if v in given else None for v in eqn.outvars]
+        known.update({v: out for v, out in zip(eqn.outvars, outs, strict=True) if out is not None})
+        return scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), pattern_of(text))
+
+    def _of_source(
+        self,
+        part: Sequence[Equation],
+        place: Place | None,
+        jaxpr: JaxProgram,
+        known: dict[Atom, str],
+        consts: Mapping[Atom, Value],
+    ) -> scopes.Statement | None:
+        """The statement for equations of one instruction as the source has it; None where that is not known."""
+        used = {v for eqn in jaxpr.eqns if not any(eqn is own for own in part) for v in eqn.invars if not isinstance(v, Literal)}
+        used.update(v for v in jaxpr.outvars if not isinstance(v, Literal))
+        wanted = [v for eqn in part for v in eqn.outvars if v in used]
+        made_by = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+        found = self.sources.of_equations(part, place, wanted, consts, made_by) if place and wanted else None
+        if found is None:
+            return None
+        own = [found.results[i] for i in found.spelled.results]
+        outs = [scopes.new_key() if v in wanted else None for v in own]
+        text = fill(found.spelled.text, [self._atom(v, known) for v in found.operands])
+        known.update({v: out for v, out in zip(own, outs, strict=True) if out is not None})
+        return scopes.Statement([*outs], layout.parsed(text))
 
     def _atom(self, v: Atom, names: dict[Atom, str], result: bool = False) -> str:
         if not isinstance(v, Literal):

@@ -39,7 +39,7 @@ from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
 from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
-from .spelling import array_text, fill
+from .spelling import WRITTEN_OUT, array_text, fill
 from .trees import FEW, Path, item
 
 _NUMBER = re.compile(r"_\d+$")
@@ -322,7 +322,7 @@ class Writer:
             # what comes later by the same instruction is what it gives, unless that runs again
             after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
             same = after and (part[-1].op, part[-1].inside) == (after.op, after.inside)
-            again = spelled is not None or after and call == (len(after.calls) > depth + 1) and (call or same)
+            again = spelled is not None and place == (here and (here.code, here.place)) or after and call == (len(after.calls) > depth + 1) and (call or same)
             last = not after or again
             if here is not None:
                 one = len(wanted) == 1 or call and len(found[-1].outs) == 1
@@ -375,6 +375,13 @@ class Writer:
                 self.constants.setdefault(found.operands[i], name)
         own = [found.results[i] for i in results]
         outs = [scope.key(x) if x in scope.used else None for x in own]
+        parts = bytecode(place[0]).parts.get(place[1], ())
+        if len(own) > 1 and len(wanted) == 1 and len(parts) != len(own):
+            (at,) = (i for i, x in enumerate(own) if x is wanted[0])
+            return [Statement([scope.key(wanted[0])], layout.parsed(f"{fill(text, args)}[{at}]"))]
+        if len(parts) == len(own):  # all of them have names in the source
+            outs = [new_key() if out is None else out for out in outs]
+            self.names.wishes |= {out: name for out, name in zip(outs, parts, strict=True) if name != "_"}
         return [Statement([*outs], layout.parsed(fill(text, args)))]
 
     def _found(
@@ -386,8 +393,11 @@ class Writer:
         def text_of(x: Value) -> str | None:
             return None if x in active or scope.varying_around(x) else written(x)
 
+        def fixed(x: Value) -> bool:
+            return x not in active and not scope.varying_around(x) and jnp.size(x) <= WRITTEN_OUT
+
         recorded = self._entries, self.made
-        return self.code.sources.of_lines(part, place, wanted, text_of, self.called.get, recorded)
+        return self.code.sources.of_lines(part, place, wanted, text_of, self.called.get, fixed, recorded)
 
     def _is_writable(self, tree: str, scope: Scope) -> bool:
         """Whether it is of dicts, lists and tuples, or one like it is at hand."""
@@ -465,7 +475,7 @@ class Writer:
 
     def _position(self, values: Sequence[Value]) -> int:
         """Where in the recording values were made; those of an opened call where that is."""
-        position = min(self.made.get(x, -1) for x in values)
+        position = max(self.made.get(x, -1) for x in values)
         while position >= len(self._recording.entries):
             position = next(outer for start, stop, outer in self._inner if start <= position < stop)
         return position

@@ -241,6 +241,9 @@ def _moved(
         if s.function is not None:
             return False
         changed = layout.replaced(s.expression, {out: expression})
+        if moved.origins and moved.origins == s.origins:  # one line of the user's, however long
+            new[i] = replace(s, expression=changed)
+            continue
         heads = ", ".join("_" if o is None else names.wish(o) or "t0" for o in s.outs)
         if len(INDENT * depth) + len(heads) + len(" = ") + len(names.shown(changed)) > WIDTH:
             return False

@@ -80,6 +80,7 @@ class Sources:
         wanted: Sequence[Value],
         text_of: Callable[[Value], str | None],
         name_of: Callable[[Value], str | None],
+        fixed: Callable[[Value], bool],
         recorded: tuple[Sequence[Entry], ValueMap[int]],
     ) -> Expression | None:
         """The expression that has the values `wanted` among its results, which `part`, the operations at `place`, computed.
@@ -87,6 +88,7 @@ class Sources:
         Args:
           text_of: the text of what is a number here.
           name_of: what the user's code calls a value.
+          fixed: whether an array does not vary here.
           recorded: the entries, and by which of them values were made.
         """
         if len(part) > MOST or any(not _is_plain(line.op) for line in part):
@@ -103,10 +105,13 @@ class Sources:
         if len(every) > len(wanted):
             steps = made.before(every) or steps
         own = ValueSet(x for step in steps for x in step.outputs)
+        every = [x for x in every if x in own]
         values = [*ValueMap((x, None) for step in steps for x in step.inputs if x not in own)]
         texts = list(map(text_of, values))
         number_of = ValueMap((x, i) for i, x in enumerate([*values, *own]))
         wiring = tuple((step.op, tuple(map(number_of.__getitem__, step.inputs)), tuple(map(number_of.__getitem__, step.outputs))) for step in steps)
+        # what no operation made may be an array that the expression has in it
+        baked = ValueSet(x for x, text in zip(values, texts, strict=True) if text is None and fixed(x) and x not in made.made)
         inputs = [x for x, text in zip(values, texts, strict=True) if text is None]
         asked = [list(wanted)] + [every] * (len(every) > len(wanted))
         key = (
@@ -118,7 +123,19 @@ class Sources:
                 Operand(made.ranges(x), name_of(x) or made.name(x), text)
                 for x, text in zip(values, texts, strict=True)
             ]
-            self._known[key] = _tried(lambda: spelled(expression, operands, [_program(steps, inputs, each) for each in asked], canonical, modules))
+            self._known[key] = _tried(
+                lambda: spelled(
+                    expression, operands, [_program(steps, inputs, each) for each in asked], canonical, modules
+                )
+            )
+            if self._known[key] is None and baked:
+                operands = [each._replace(text="None") if x in baked else each for x, each in zip(values, operands, strict=True)]
+                inputs = [x for x in inputs if x not in baked]
+                self._known[key] = _tried(
+                    lambda: spelled(
+                        expression, operands, [_program(steps, inputs, each) for each in asked], canonical, modules
+                    )
+                )
         found = self._known[key]
         return None if found is None else Expression(found[1], values, asked[found[0]])
 
