@@ -181,8 +181,10 @@ def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
             opening, closing = "{", "}"
         case ast.Subscript(ast.Call() as value) | ast.Subscript(ast.Subscript(ast.Call() as value)):
             return _broken(indent, head, value, f"{text_of(node)[len(text_of(value)) :]}{tail}")
-        case ast.BinOp() | ast.Compare() if not tail.startswith(")"):
-            return [f"{indent}{head}(", *_operands(inner, node), f"{indent}){tail}"]
+        case ast.BinOp() | ast.Compare() if head.endswith((" = ", "return ")):
+            return [f"{indent}{head}(", *_operands(inner, "", node, ""), f"{indent}){tail}"]
+        case ast.BinOp():
+            return _operands(indent, head, node, tail)
         case _:
             return [line]
     single = f"{inner}{', '.join(name + text_of(part) for name, part in parts)}"
@@ -193,13 +195,30 @@ def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
     return [f"{indent}{head}{opening}", *lines, f"{indent}{closing}{tail}"]
 
 
-def _operands(indent: str, node: ast.expr) -> list[str]:
-    """A sum, each term on a line, if the whole does not fit on one."""
-    line = indent + text_of(node)
-    if len(line) <= WIDTH or not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub)):
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@"}
+_SUMS = (ast.Add, ast.Sub)
+
+
+def _operands(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
+    """A sum or a product, each of its parts on a line, if the whole does not fit on one."""
+    line = f"{indent}{head}{text_of(node)}{tail}"
+    kinds = next((k for k in (_SUMS, (ast.Mult, ast.Div, ast.MatMult)) if isinstance(getattr(node, "op", None), k)), ())
+    if len(line) <= WIDTH or not kinds:
         return [line]
-    sign = "+" if isinstance(node.op, ast.Add) else "-"
-    return [*_operands(indent, node.left), *_broken(indent, f"{sign} ", node.right, "")]
+    parts: list[tuple[str, ast.expr]] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, kinds):
+        parts.append((f"{_SIGNS[type(node.op)]} ", node.right))
+        node = node.left
+    parts.append((head, node))
+    lines = []
+    for i, (sign, part) in enumerate(reversed(parts)):
+        end = tail if i == len(parts) - 1 else ""
+        lower = isinstance(part, (ast.Compare, ast.BoolOp, ast.IfExp, ast.Lambda))
+        if lower or isinstance(part, ast.BinOp) and isinstance(part.op, (*_SUMS, *(kinds if i else ()))):
+            lines += [f"{indent}{sign}({text_of(part)}){end}"]
+        else:
+            lines += _broken(indent, sign, part, end)
+    return lines
 
 
 def definition(name: str, parameters: Sequence[str], body: Sequence[str], indent: str = "") -> list[str]:

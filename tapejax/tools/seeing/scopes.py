@@ -241,11 +241,10 @@ def _moved(
         if s.function is not None:
             return False
         changed = layout.replaced(s.expression, {out: expression})
-        if moved.origins and moved.origins == s.origins:  # one line of the user's, however long
-            new[i] = replace(s, expression=changed)
-            continue
         heads = ", ".join("_" if o is None else names.wish(o) or "t0" for o in s.outs)
-        if len(INDENT * depth) + len(heads) + len(" = ") + len(names.shown(changed)) > WIDTH:
+        shown = layout.statement(f"{heads} = ", layout.parsed(names.shown(changed)), INDENT * depth)
+        own = moved.origins and moved.origins == s.origins  # of one line of the user's
+        if max(map(len, shown)) > WIDTH or len(shown) > 1 and not own:
             return False
         new[i] = replace(s, expression=changed, origins=(*origins, *s.origins))
     result = function.result

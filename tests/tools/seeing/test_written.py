@@ -408,7 +408,7 @@ def model(x, w):
 def f(image, base, alphas, w):
     path = base + alphas * (image - base)
     gradients = jax.grad(lambda path: jnp.sum(model(path, w)))(path)
-    average = jnp.mean((gradients[:5] + gradients[1:]) / 2.0, axis=0)
+    average = jnp.mean((gradients[:-1] + gradients[1:]) / 2.0, axis=0)
     attributions = (image - base) * average
     return attributions
 """
@@ -727,7 +727,7 @@ def classify(x, w1, w2):
 
 
 def cross_entropy(p, labels):
-    return -jnp.mean(jnp.log(jnp.take_along_axis(p, labels[:, None])))
+    return -jnp.mean(jnp.log(jnp.take_along_axis(p, labels[:, None], axis=1)))
 
 
 def f(x, labels, w1, w2):  # for labels: int32[4], w1: float32[5,6], w2: float32[6,3]
