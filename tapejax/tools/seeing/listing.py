@@ -264,7 +264,8 @@ def _stored(graph: Graph) -> dict[int, str]:
 class Bytecode(NamedTuple):
     """What the instructions of a code object say: the name under which the result of each is stored right away, or the names
     of its parts, the names that loops bind, where loops begin and end, the names that others got (``x = y``), where the
-    comprehension ends that each is in (a code object of its own before Python 3.12); and where in the source each is."""
+    comprehension ends that each is in (a code object of its own before Python 3.12); where in the source each is; and of those in
+    ``a, b = f(x), g(x)`` the line of all."""
 
     stores: dict[int, str]
     parts: dict[int, list[str]]
@@ -273,11 +274,31 @@ class Bytecode(NamedTuple):
     same: dict[str | None, str]
     comprehensions: dict[int, int]
     positions: list[tuple[int | None, int | None, int | None, int | None]]
+    pairs: dict[int, int]
+
+
+@memoised(64)
+def _pairs(source: str) -> dict[tuple[int | None, ...], tuple[str, int]]:
+    """By where values are in ``a, b = f(x), g(x)`` the name of each, and the line of all."""
+    found: dict[tuple[int | None, ...], tuple[str, int]] = {}
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return found
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
+                found |= {
+                    (x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): (name.id, node.lineno)
+                    for name, x in zip(names, values, strict=True)
+                    if isinstance(name, ast.Name) and not isinstance(x, ast.Name)
+                }
+    return found
 
 
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, {}, set(), [], {}, {}, list(code.co_positions()))
+    facts = Bytecode({}, {}, set(), [], {}, {}, list(code.co_positions()), {})
     binding, before, parts, read, inlined, end = False, 0, list[str](), "", -1, -1
     for step in dis.get_instructions(code):
         opname = step.opname
@@ -303,6 +324,10 @@ def bytecode(code: CodeType) -> Bytecode:
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
         if opname != "COPY" and not (opname == "POP_TOP" and before == end):  # of ``a = b = f(x)`` or ``(a := f(x))``
             before = step.offset
+    if pairs := _pairs("".join(linecache.getlines(code.co_filename))):
+        for i, position in enumerate(facts.positions):
+            if position in pairs and not pairs[position][0].startswith("_"):
+                facts.stores[2 * i], facts.pairs[2 * i] = pairs[position]
     return facts
 
 
@@ -315,10 +340,24 @@ def expression_at(code: CodeType, instruction: int) -> ast.expr | None:
     try:
         lines = [text.encode() for text in linecache.getlines(code.co_filename)[line - 1 : last]]  # type: ignore[operator]
         text = b"".join([*lines[:-1], lines[-1][:stop]])[start:].decode()
-        tree: Any = ast.parse(f"(\n{' ' * start}{text}\n)", mode="eval")  # type: ignore[operator]
-        return ast.increment_lineno(tree, line - 2).body  # type: ignore[operator]
+        return _expression(text, line, start)  # type: ignore[arg-type]
     except (TypeError, IndexError, SyntaxError):  # no source, or no expression
         return None
+
+
+def _expression(text: str, line: int, start: int) -> ast.expr:
+    """An expression that begins at a line and a column; of ``x += y`` what it computes, ``x + y``."""
+    tree: Any
+    try:
+        tree = ast.parse(f"(\n{' ' * start}{text}\n)", mode="eval")
+        return ast.increment_lineno(tree, line - 2).body
+    except SyntaxError:
+        tree = ast.parse(f"if 1:\n{' ' * start}{text}" if start else f"\n{text}").body[0]
+        tree = tree.body[0] if start else tree
+        if not isinstance(tree, ast.AugAssign):
+            raise
+        left, right = ast.parse(ast.unparse(tree.target), mode="eval").body, tree.value
+        return ast.copy_location(ast.BinOp(left, tree.op, ast.increment_lineno(right, line - 2)), right)
 
 
 def operands(code: CodeType, instruction: int, items: bool = False) -> tuple[str | None, ...]:

@@ -319,6 +319,8 @@ class Writer:
                 origin = line_of((here.code, here.place))
                 for statement in found[before:]:
                     statement.origins = (origin,) if origin else ()
+                if (pair := bytecode(here.code).pairs.get(here.place)) is not None:
+                    found[before].pair = here.call, pair
             # what comes later by the same instruction is what it gives, unless that runs again
             after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
             same = after and (part[-1].op, part[-1].inside) == (after.op, after.inside)

@@ -66,6 +66,7 @@ class Statement:
     effects: bool = False
     pattern: str = ""  # how results are taken apart: "{0}, ({1}, {2})"
     origins: tuple[Line, ...] = ()  # the recorded lines that it came of
+    pair: tuple[int, int] | None = None  # the same for those of one ``a, b = f(x), g(x)``
 
     def keys(self) -> Counter[Key]:
         """What it uses."""
@@ -209,7 +210,22 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
         done.append(s)
     if depth > 1 and done and (call := _handed_on(done[-1], function.result, names)) is not None:
         function.result, function.origins = call, (*done.pop().origins, *function.origins)
-    function.statements = done
+    function.statements = _paired(done)
+
+
+def _paired(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements, those of one ``a, b = f(x), g(x)`` together."""
+    found: list[Statement] = []
+    for pair, group in itertools.groupby(statements, lambda s: s.pair):
+        several = list(group)
+        outs = [out for s in several for out in s.outs]
+        expressions = [s.expression for s in several]
+        alone = all(len(s.outs) == 1 and not (s.function or s.effects or s.pattern) for s in several)
+        if pair is None or len(several) == 1 or not alone or any(keys_of(x).keys() & {*outs} for x in expressions):
+            found += several
+        else:
+            found.append(replace(several[0], outs=outs, expression=ast.Tuple(expressions, ast.Load())))
+    return found
 
 
 def _handed_on(last: Statement, result: ast.expr, names: Names) -> ast.expr | None:
@@ -243,7 +259,7 @@ def _moved(
         changed = layout.replaced(s.expression, {out: expression})
         heads = ", ".join("_" if o is None else names.wish(o) or "t0" for o in s.outs)
         shown = layout.statement(f"{heads} = ", layout.parsed(names.shown(changed)), INDENT * depth)
-        own = moved.origins and moved.origins == s.origins  # of one line of the user's
+        own = moved.origins and {*moved.origins} == {*s.origins}  # of one line of the user's
         if max(map(len, shown)) > WIDTH or len(shown) > 1 and not own:
             return False
         new[i] = replace(s, expression=changed, origins=(*origins, *s.origins))

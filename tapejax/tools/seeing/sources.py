@@ -276,12 +276,12 @@ class _Made:
         return [*found.values()]
 
     def _step(self, x: Value) -> Step | None:
-        if (line := self.of_part.get(x)) is not None:
-            return Step(line.op, line.inputs, line.outputs)
-        position = self.made.get(x)
-        if position is None:
+        line, position = self.of_part.get(x), self.made.get(x)
+        entry = None if position is None else self.entries[position]
+        if line is not None:  # an entry has the results, too, that nothing uses
+            return Step(line.op, line.inputs, line.outputs if entry is None or entry.op is not line.op else entry.outputs)
+        if entry is None:
             return None
-        entry = self.entries[position]
         return Step(entry.op, entry.inputs, entry.outputs) if self._is_inside(entry) else None
 
     def _is_inside(self, entry: Entry) -> bool:
