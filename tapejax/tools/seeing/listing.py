@@ -370,11 +370,11 @@ def operands(code: CodeType, instruction: int, items: bool = False) -> tuple[str
         case ast.BinOp(left=left, right=right):
             parts = [left, right]
     same = bytecode(code).same if serves(code.co_filename) else {}
-    names = tuple([same.get(name, name) for name in (_called(part, items) for part in parts)])
+    names = tuple([same.get(name, name) for name in (name_of_operand(part, items) for part in parts)])
     return names if any(names) else ()
 
 
-def _called(operand: ast.expr, items: bool) -> str | None:
+def name_of_operand(operand: ast.expr, items: bool) -> str | None:
     match operand:
         case ast.Name(id=name):
             return name
@@ -397,10 +397,11 @@ def parameters_of(code: CodeType) -> list[str]:
     return [name for name in code.co_varnames[: code.co_argcount] if name not in ("self", "cls")]
 
 
-def handed_on(places: Sequence[Place]) -> tuple[str | None, ...]:
-    """`operands` of the innermost of functions that call each other; what is handed on has the name that the outermost has."""
+def handed_on(places: Sequence[Place], names: tuple[str | None, ...] = ()) -> tuple[str | None, ...]:
+    """`operands` of the innermost of functions that call each other, or `names` that it has; what is handed on has the name that the
+    outermost has."""
     (code, instruction), *outer = reversed(places)
-    names = operands(code, instruction, items=True)
+    names = names or operands(code, instruction, items=True)
     for place in outer:
         own = parameters_of(code)
         handed = dict(zip(own, operands(*place), strict=False))

@@ -336,10 +336,9 @@ class Code:
         found = self.sources.of_equations(part, place, wanted, consts, made_by) if place and wanted else None
         if found is None:
             return None
-        own = [found.results[i] for i in found.spelled.results]
-        outs = [scopes.new_key() if v in wanted else None for v in own]
+        outs = [None if v is None else scopes.new_key() for v in found.results]
         text = fill(found.spelled.text, [self._atom(v, known) for v in found.operands])
-        known.update({v: out for v, out in zip(own, outs, strict=True) if out is not None})
+        known.update({v: out for v, out in zip(found.results, outs, strict=True) if v is not None and out is not None})
         return scopes.Statement([*outs], layout.parsed(text))
 
     def _atom(self, v: Atom, names: dict[Atom, str], result: bool = False) -> str:

@@ -36,7 +36,7 @@ from . import again, jitted, layout, scopes, sources, trees
 from .calls import Line, Running, calls_of, depth_of, inside_of, is_named, name_in, stored_inside
 from .inside import traced
 from .layout import names_in
-from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
+from .listing import arguments_at, bytecode, handed_on, name_of_operand, operands, parameters_of, unused
 from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
 from .spelling import WRITTEN_OUT, array_text, fill
@@ -367,16 +367,12 @@ class Writer:
         if (found := self._found(part, place, wanted, scope)) is None:
             return None
         active = ValueSet(line.inputs[i] for line in part for i in line.active_ins)
-        text, results, names = found.spelled
+        text, _, names = found.spelled
         used = {int(i) for i in re.findall(r"\{(\d+)\}", text)}
         args = [self.argument(x, x in active, scope) if i in used else "" for i, x in enumerate(found.operands)]
-        if part[-1].calls:
-            self._note(part[-1].calls[-1].call, ((found.operands[i], name) for i, name in names.items()))
-        for i, name in names.items():
-            if not serves(place[0].co_filename):
-                self.constants.setdefault(found.operands[i], name)
-        own = [found.results[i] for i in results]
-        outs = [scope.key(x) if x in scope.used else None for x in own]
+        self._note_operands(part[-1], place, ValueMap((found.operands[i], name) for i, name in names.items()))
+        own = found.results
+        outs = [scope.key(x) if x is not None and x in scope.used else None for x in own]
         parts = bytecode(place[0]).parts.get(place[1], ())
         if len(own) > 1 and len(wanted) == 1 and len(parts) != len(own):
             (at,) = (i for i, x in enumerate(own) if x is wanted[0])
@@ -385,6 +381,18 @@ class Writer:
             outs = [new_key() if out is None else out for out in outs]
             self.names.wishes |= {out: name for out, name in zip(outs, parts, strict=True) if name != "_"}
         return [Statement([*outs], layout.parsed(fill(text, args)))]
+
+    def _note_operands(self, line: Line, place: Place, named: ValueMap[str]) -> None:
+        """Notes what the source calls what an operation takes."""
+        if not line.calls or not named:
+            return
+        code, instruction, call, _ = line.calls[-1]
+        texts = tuple([name_of_operand(layout.parsed(text), items=True) for text in named.values()])
+        names = handed_on([(code, instruction), *(line.inside if serves(code.co_filename) else ())], texts)
+        self._note(call, zip(named, names, strict=True))
+        if not serves(place[0].co_filename):
+            for x, name in zip(named, texts, strict=True):
+                self.constants.setdefault(x, name or "c")
 
     def _found(
         self, part: Sequence[Line], place: Place, wanted: Sequence[Value], scope: Scope

@@ -167,13 +167,17 @@ class Names:
             resolved(key)
         return found
 
-    def shown(self, expression: ast.expr) -> str:
-        """The text of an expression, with what is not named yet as it is likely to be."""
+    def likely(self, expression: ast.expr) -> ast.expr:
+        """An expression with what is not named yet as it is likely to be."""
         for _ in range(2):  # a meaning has keys, too
             names = (getattr(node, "id", None) or getattr(node, "arg", None) for node in ast.walk(expression))
             keys = {name for name in names if isinstance(name, str) and is_key(name)}
             expression = layout.replaced(expression, {key: self._likely(key) for key in keys})
-        return layout.text_of(expression)
+        return expression
+
+    def shown(self, expression: ast.expr) -> str:
+        """The text of an expression with likely names."""
+        return layout.text_of(self.likely(expression))
 
     def _likely(self, key: Key) -> ast.expr:
         text = self.given.get(key) or self.wish(key) or "t0"
@@ -258,7 +262,7 @@ def _moved(
             return False
         changed = layout.replaced(s.expression, {out: expression})
         heads = ", ".join("_" if o is None else names.wish(o) or "t0" for o in s.outs)
-        shown = layout.statement(f"{heads} = ", layout.parsed(names.shown(changed)), INDENT * depth)
+        shown = layout.statement(f"{heads} = ", names.likely(changed), INDENT * depth)
         own = moved.origins and {*moved.origins} == {*s.origins}  # of one line of the user's
         if max(map(len, shown)) > WIDTH or len(shown) > 1 and not own:
             return False
@@ -266,7 +270,7 @@ def _moved(
     result = function.result
     if keys_of(result)[out]:
         result = layout.replaced(result, {out: expression})
-        shown = layout.statement("return ", layout.parsed(names.shown(result)), INDENT * depth)
+        shown = layout.statement("return ", names.likely(result), INDENT * depth)
         several = isinstance(result, (ast.Tuple, ast.List, ast.Dict))
         if max(map(len, shown)) > WIDTH or len(shown) > 1 and not several:
             return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import CodeType
@@ -9,8 +11,6 @@ from typing import Any, NamedTuple
 
 import jax
 
-from ...jaxprs import contents
-from ...jaxprs.canonical import UncacheableError
 from ...jaxprs.fence import Literal, trace_context
 from ...jaxprs.types import Equation, JaxProgram, Value
 from ...places import Place, is_called, serves
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """The text for operations, with what is written for its holes, and what it gives."""
+    """The text for operations, with what is written for its holes, and what it gives; None for what nobody reads."""
 
     spelled: Spelled
     operands: Sequence[Any]
@@ -69,7 +69,7 @@ class Sources:
     """Finds the expressions for operations; what was tried is known when it comes again."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[int, Spelled] | None] = {}
+        self._known: dict[Hashable, Spelled | None] = {}
 
     # ---- of a recording
 
@@ -101,43 +101,28 @@ class Sources:
         steps = made.before(wanted)
         if steps is None or not _is_consistent(part, steps):
             return None
-        every = made.results(steps, wanted)
-        if len(every) > len(wanted):
-            steps = made.before(every) or steps
         own = ValueSet(x for step in steps for x in step.outputs)
-        every = [x for x in every if x in own]
         values = [*ValueMap((x, None) for step in steps for x in step.inputs if x not in own)]
         texts = list(map(text_of, values))
         number_of = ValueMap((x, i) for i, x in enumerate([*values, *own]))
-        wiring = tuple((step.op, tuple(map(number_of.__getitem__, step.inputs)), tuple(map(number_of.__getitem__, step.outputs))) for step in steps)
-        # what no operation made may be an array that the expression has in it
-        baked = ValueSet(x for x, text in zip(values, texts, strict=True) if text is None and fixed(x) and x not in made.made)
+        wiring = [(step.op, *[tuple(map(number_of.__getitem__, side)) for side in step[1:]]) for step in steps]
         inputs = [x for x, text in zip(values, texts, strict=True) if text is None]
-        asked = [list(wanted)] + [every] * (len(every) > len(wanted))
+        # what no operation made may be an array that the expression has in it
+        baked = ValueSet(x for x in inputs if fixed(x) and x not in recorded[1])
         key = (
-            place, wiring, tuple(texts), tuple(map(jax.typeof, inputs)), trace_context(),
-            tuple(number_of[x] for each in asked for x in each),
-        )  # fmt: skip
+            *(place, tuple(wiring), tuple(texts), tuple(map(jax.typeof, inputs)), trace_context()),
+            *(tuple(map(number_of.__getitem__, wanted)), tuple([x in baked for x in inputs])),
+        )
         if key not in self._known:
-            operands = [
-                Operand(made.ranges(x), name_of(x) or made.name(x), text)
-                for x, text in zip(values, texts, strict=True)
-            ]
-            self._known[key] = _tried(
-                lambda: spelled(
-                    expression, operands, [_program(steps, inputs, each) for each in asked], canonical, modules
-                )
-            )
+            operands = [Operand(made.ranges(x), name_of(x) or made.name(x), text) for x, text in zip(values, texts, strict=True)]
+            self._known[key] = _tried(expression, operands, lambda: _program(steps, inputs, wanted), modules)
             if self._known[key] is None and baked:
-                operands = [each._replace(text="None") if x in baked else each for x, each in zip(values, operands, strict=True)]
-                inputs = [x for x in inputs if x not in baked]
-                self._known[key] = _tried(
-                    lambda: spelled(
-                        expression, operands, [_program(steps, inputs, each) for each in asked], canonical, modules
-                    )
-                )
+                pairs = zip(values, operands, strict=True)
+                operands = [each._replace(text="None") if x in baked else each for x, each in pairs]
+                left = [x for x in inputs if x not in baked]
+                self._known[key] = _tried(expression, operands, lambda: _program(steps, left, wanted), modules)
         found = self._known[key]
-        return None if found is None else Expression(found[1], values, asked[found[0]])
+        return None if found is None else Expression(found, values, [None if i is None else wanted[i] for i in found.results])
 
     # ---- of a program
 
@@ -157,14 +142,12 @@ class Sources:
             return None
         own = {v for eqn in equations for v in eqn.outvars}
         read = dict.fromkeys(v for eqn in equations for v in eqn.invars if not isinstance(v, Literal) and v not in own)
-        used = {v for eqn in equations for v in eqn.invars if not isinstance(v, Literal)}
-        every = [v for eqn in equations for v in eqn.outvars if v not in used or v in wanted]
-        asked = [list(wanted)] + [every] * (len(every) > len(wanted))
         values = [v for v in read if v not in consts]
         operands = [Operand(_ranges(frames_of(made_by[v]) if v in made_by else (), place[0])) for v in values]
-        programs = [_closed(equations, values, each, {v: consts[v] for v in read if v in consts}) for each in asked]
-        found = _tried(lambda: spelled(expression, operands, programs, canonical, modules_of(place[0].co_filename)))
-        return None if found is None else Expression(found[1], values, asked[found[0]])
+        fixed = {v: consts[v] for v in read if v in consts}
+        modules = modules_of(place[0].co_filename)
+        found = _tried(expression, operands, lambda: _closed(equations, values, wanted, fixed), modules)
+        return None if found is None else Expression(found, values, [None if i is None else wanted[i] for i in found.results])
 
 
 def place_of_equation(eqn: Equation) -> Place | None:
@@ -189,13 +172,12 @@ def equation_parts(equations: Sequence[Equation]) -> Iterator[tuple[Place | None
             yield place, found[i : i + length]
 
 
-def _tried(find: Callable[[], Any]) -> Any:
-    try:
-        return find()
-    except UncacheableError:
-        return None
-    except Exception:  # what was recorded cannot be traced: it runs Python
-        return None
+def _tried(
+    expression: ast.expr, operands: Sequence[Operand], program: Callable[[], JaxProgram], modules: Mapping[str, str]
+) -> Spelled | None:
+    with contextlib.suppress(Exception):  # what was recorded cannot be traced, or has no exact form: it runs Python
+        return spelled(expression, operands, program(), canonical, modules)
+    return None
 
 
 def _closed(equations: Sequence[Equation], values: Sequence[Any], wanted: Sequence[Any], consts: Mapping[Any, Value]) -> JaxProgram:
@@ -290,16 +272,6 @@ class _Made:
             return False
         own = bytecode(where[0]).positions[where[1] // 2]
         return where == self.place or any(is_within(own, each) for each in self.closed)
-
-    def results(self, steps: Sequence[Step], wanted: Sequence[Value]) -> list[Value]:
-        """What the operations of the instruction give that none of them takes."""
-        positions = [self.made[x] for step in steps for x in step.outputs if x in self.made]
-        around = self.entries[min(positions) : max(positions) + 2] if positions else ()
-        own = [entry for entry in around if self._is_inside(entry)]
-        used = ValueSet(x for entry in own for x in entry.inputs)
-        found = ValueSet(x for entry in own for x in entry.outputs if x not in used)
-        found.update(wanted)
-        return [*found] if len(found) <= len(wanted) + 4 else list(wanted)
 
     def ranges(self, x: Value) -> frozenset[Range]:
         """Where in the code of the instruction a value was computed."""

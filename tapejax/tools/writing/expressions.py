@@ -31,6 +31,7 @@ MODULES = {"jax": "jax", "jnp": "jnp", "np": "np", "lax": "jax.lax", "jsp": "jax
 _PUBLIC = {"jax": "jax", "jax.numpy": "jnp", "numpy": "np"}
 _SPACE: Mapping[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
 _OF_JAX = set("nn lax scipy ops random image numpy tree tree_util dtypes vmap jvp vjp grad checkpoint jit float0".split())
+_SIZES = {"shape", "ndim", "size", "dtype"}
 _FILES = set("save savez savez_compressed load fromfile set_printoptions printoptions io debug".split())  # and the terminal
 _MAKERS = set("arange array asarray eye identity zeros ones full linspace".split())  # of NumPy's
 _BUILTINS = set("len int float bool complex abs sum min max tuple list range slice zip round reversed sorted".split())
@@ -65,12 +66,12 @@ def candidates(
     """
     if not isinstance(expression, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Attribute)):
         return
-    for apart in (False, True):  # whether an index takes a result apart, or is an operation
+    for apart in (False, True):  # whether an index takes a result apart, and a shape is a number
         cut = _Cut(expression, operands, modules, apart)
         with contextlib.suppress(Unfit):
             tree = cut.visit(cut.top)
             yield from _filled(tree, cut, operands, values)
-        if not cut.indexed:
+        if not cut.ambiguous:
             return
 
 
@@ -85,7 +86,7 @@ def _filled(
     for filled in itertools.islice(_fillings(free, left, fillers), TRIED):
         found = {text: f"{{{i}}}" for text, i in named.items() if text is not None} | filled
         holes = {cut.open[text]: _name(way) if way[:1] == "{" else _parsed(way) for text, way in found.items()}
-        names = {int(way[1:-1]): text for text, way in found.items() if way[:1] == "{" and text.isidentifier()}
+        names = {int(way[1:-1]): text for text, way in found.items() if way[:1] == "{"}
         yield ast.unparse(_Filled(holes).visit(_copied(tree))), names
 
 
@@ -139,7 +140,7 @@ class _Cut(ast.NodeTransformer):
     ):
         self.top: ast.expr = _copied(top)
         self.modules, self.apart = modules, apart
-        self.indexed = False  # whether what was computed elsewhere is indexed
+        self.ambiguous = False
         self.open: dict[str, str] = {}
         self.used: set[int] = set()
         self._at = {where: i for i, x in enumerate(operands) for where in x.ranges}
@@ -170,16 +171,19 @@ class _Cut(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         if (static := self._static(node)) is not None:
             return static
-        if hasattr(jax.Array, node.attr):
+        if node.attr in _SIZES:
+            self.ambiguous = True
+        if hasattr(jax.Array, node.attr) and not (self.apart and node.attr in _SIZES):
             return ast.Attribute(self.visit(node.value), node.attr, ast.Load())
         return self._leaf(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         value = node.value
         of_array = isinstance(value, ast.Attribute) and hasattr(jax.Array, value.attr)
+        of_array = of_array and not (self.apart and value.attr in _SIZES)  # type: ignore[attr-defined]
         plain = isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)) and not of_array
         if node is not self.top and range_of(value) in self._computed:
-            self.indexed = True
+            self.ambiguous = True
             plain = self.apart
         if node is not self.top and plain:
             return self._leaf(node)

@@ -21,36 +21,34 @@ _SCOPE: Mapping[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
 
 
 class Spelled(NamedTuple):
-    """A text with ``{0}``, ``{1}`` for the operands. `results`: by their positions among those that were asked for, what it gives;
-    `names`: what the source calls operands."""
+    """A text with ``{0}``, ``{1}`` for the operands. `results`: what it gives, each by its position among those of the program, None
+    for what that has not; `names`: what the source calls operands."""
 
     text: str
-    results: tuple[int, ...]
+    results: tuple[int | None, ...]
     names: Mapping[int, str]
 
 
 def spelled(
     expression: ast.expr,
     operands: Sequence[Operand],
-    programs: Sequence[JaxProgram],
+    program: JaxProgram,
     canonical: Callable[[JaxProgram], Any],
     modules: Mapping[str, str],
     values: Sequence[str] = (),
-) -> tuple[int, Spelled] | None:
-    """The first text that does what one of `programs` does, and the position of that program.
+) -> Spelled | None:
+    """The first text that does what `program` does.
 
     Args:
       expression: what the source has for it.
-      operands: those without a text are the inputs of the programs.
-      programs: the same operations with other results.
+      operands: those without a text are the inputs of the program.
       canonical: what a program computes, as data that are compared.
       modules: what the source calls JAX's modules.
       values: what else names in the source may stand for, as texts.
     """
     inputs = [i for i, x in enumerate(operands) if x.text is None]
-    forms = list(map(canonical, programs))
-    avals = programs[0].in_avals
-    values = [*dict.fromkeys([*values, *_numbers(programs[0])])]
+    form, avals = canonical(program), program.in_avals
+    values = [*dict.fromkeys([*values, *_numbers(program)])]
     for text, names in candidates(expression, operands, modules, values):
         with contextlib.suppress(Exception):  # it does not fit: the next one
             code = compile(re.sub(r"\{(\d+)\}", r"a\1", text), "<spelling>", "eval")
@@ -59,24 +57,21 @@ def spelled(
                 return eval(code, {**_SCOPE, **{f"a{i}": x for i, x in zip(inputs, xs, strict=True)}})
 
             traced, result = jax.make_jaxpr(call, return_shape=True)(*avals)
-            form = canonical(traced)
-            for position, other in enumerate(forms):
-                if (order := _same(form, other)) is not None:
-                    several = isinstance(result, (tuple, list))
-                    if several and not all(hasattr(x, "dtype") for x in result):
-                        break  # a tree in a tree
-                    text = f"{text}[0]" if several and len(order) == 1 else text
-                    return position, Spelled(text, order, names)
+            if (results := _same(canonical(traced), form)) is not None:
+                several = isinstance(result, (tuple, list))
+                if several and not all(hasattr(x, "dtype") for x in result):
+                    continue  # a tree in a tree
+                return Spelled(f"{text}[0]" if several and len(results) == 1 else text, results, names)
     return None
 
 
-def _same(form: Any, other: Any) -> tuple[int, ...] | None:
-    """For each result of a program which one it is of another that does the same; None if that does not."""
+def _same(form: Any, other: Any) -> tuple[int | None, ...] | None:
+    """For each result of a program which one it is of another that does the same, if one; None if some of that are missing."""
     known: dict[Any, int] = {}
     ends, wanted = _ends(form, known), _ends(other, known)
-    if len(ends) != len(wanted) or len(set(ends)) < len(ends) or set(ends) != set(wanted):
+    if len(set(wanted)) < len(wanted) or any(ends.count(each) != 1 for each in wanted):
         return None
-    return tuple(map(wanted.index, ends))
+    return tuple([wanted.index(each) if each in wanted else None for each in ends])
 
 
 def _ends(form: Any, known: dict[Any, int]) -> list[Any]:

@@ -1,5 +1,6 @@
 """Printing runs nothing of the user's: callbacks, in branches taken or not; and it takes every rule, and no results at all."""
 
+import inspect
 import functools
 
 import equinox
@@ -383,7 +384,8 @@ def test_a_list_of_numbers_is_made_in_one_function(matrix):
     tape, y, x = recorded(called)
     code = tape.as_function(y, x).code
     assert code.count("def ") == 2 and code.count(f"{matrix.__name__}(x") == 2, code
-    assert "[None]" not in code and "jnp.stack([" in code
+    written = inspect.getsource(matrix).splitlines()[-1].strip()
+    assert ("jnp.stack([" if "tf." in written else written) in code, code
     compare(tape, y, x)
 
 
@@ -468,7 +470,7 @@ ONE_CALL = {
     "jnp.diag(A[0])": lambda a: tf.linalg.diag(a[0]),
     'jnp.vectorize(jnp.diag, signature="(n)->(n,n)")(A)': tf.linalg.diag,
     "jnp.fill_diagonal(A, A[0], inplace=False)": lambda a: tf.linalg.set_diag(a, a[0]),
-    "jax.lax.dynamic_slice(": lambda a: jax.lax.fori_loop(0, 3, lambda i, c: c * a[i], jnp.ones(3)),
+    "c * a[b]": lambda a: jax.lax.fori_loop(0, 3, lambda i, c: c * a[i], jnp.ones(3)),
 }
 
 
