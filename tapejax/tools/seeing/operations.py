@@ -302,7 +302,9 @@ class Code:
         wanted = dict(needed(jaxpr, jaxpr.outvars, also=lambda eqn: bool(eqn.effects)))
         if any(isinstance(v.aval, RefType) for eqn in wanted for v in (*eqn.invars, *eqn.outvars)):
             raise Unspellable("a reference")
-        consts = {v: x for v, x in zip(jaxpr.constvars, contents.consts_of(closed), strict=True) if not is_name(known[v])}
+        consts = {
+            v: x for v, x in zip(jaxpr.constvars, contents.consts_of(closed), strict=True) if not is_name(known[v])
+        }
         for place, part in equation_parts([*wanted]):
             spelled = self._of_source(part, place, jaxpr.replace(eqns=[*wanted]), known, consts)
             statements += [spelled] if spelled else [self._statement(eqn, wanted[eqn], known) for eqn in part]
@@ -329,7 +331,13 @@ class Code:
         consts: Mapping[Atom, Value],
     ) -> scopes.Statement | None:
         """The statement for equations of one instruction as the source has it; None where that is not known."""
-        used = {v for eqn in jaxpr.eqns if not any(eqn is own for own in part) for v in eqn.invars if not isinstance(v, Literal)}
+        used = {
+            v
+            for eqn in jaxpr.eqns
+            if not any(eqn is own for own in part)
+            for v in eqn.invars
+            if not isinstance(v, Literal)
+        }
         used.update(v for v in jaxpr.outvars if not isinstance(v, Literal))
         wanted = [v for eqn in part for v in eqn.outvars if v in used]
         made_by = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}

@@ -39,7 +39,7 @@ from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, name_of_operand, operands, parameters_of, unused
 from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
-from .spelling import WRITTEN_OUT, array_text, fill
+from .spelling import array_text, fill
 from .trees import FEW, Path, item
 
 _NUMBER = re.compile(r"_\d+$")
@@ -60,7 +60,9 @@ class Scope:
         self.keys = ValueMap[Key]()
         self.constants = ValueMap[Key]()
         self.trees: dict[Key, Path] = {}  # parts of trees, as arguments of calls
-        self.calls: tuple[int, ...] | None = None  # what is written here; None for a function that a derivative is taken of
+        self.calls: tuple[int, ...] | None = (
+            None  # what is written here; None for a function that a derivative is taken of
+        )
         self.makes: set[str] = set()  # the trees that are computed here
 
     def key(self, x: Value) -> Key:
@@ -177,6 +179,8 @@ class Writer:
         self._entries = list(entries)
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
         self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
+        self._sources: Sequence[Value] = ()
+        self._reached: tuple[int, ValueSet] | None = None
         self._inner: list[tuple[int, int, int]] = []  # the positions of what opened calls did, with that of each call
         self._opened: dict[int, tuple[Recording, ValueMap[int]] | None] = {}
 
@@ -324,7 +328,13 @@ class Writer:
             # what comes later by the same instruction is what it gives, unless that runs again
             after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
             same = after and (part[-1].op, part[-1].inside) == (after.op, after.inside)
-            again = spelled is not None and place == (here and (here.code, here.place)) or after and call == (len(after.calls) > depth + 1) and (call or same)
+            again = (
+                spelled is not None
+                and place == (here and (here.code, here.place))
+                or after
+                and call == (len(after.calls) > depth + 1)
+                and (call or same)
+            )
             last = not after or again
             if here is not None:
                 one = len(wanted) == 1 or call and len(found[-1].outs) == 1
@@ -403,11 +413,11 @@ class Writer:
         def text_of(x: Value) -> str | None:
             return None if x in active or scope.varying_around(x) else written(x)
 
-        def fixed(x: Value) -> bool:
-            return x not in active and not scope.varying_around(x) and jnp.size(x) <= WRITTEN_OUT
+        def is_fixed(x: Value) -> bool:
+            return self._is_fixed(x) and not scope.is_local(x)
 
         recorded = self._entries, self.made
-        return self.code.sources.of_lines(part, place, wanted, text_of, self.called.get, fixed, recorded)
+        return self.code.sources.of_lines(part, place, wanted, text_of, self.called.get, is_fixed, recorded)
 
     def _is_writable(self, tree: str, scope: Scope) -> bool:
         """Whether it is of dicts, lists and tuples, or one like it is at hand."""
@@ -467,17 +477,28 @@ class Writer:
             self.names.guesses[text] = item(path[0], path[1:])
         return text
 
+    def _is_fixed(self, x: Value) -> bool:
+        """Whether a value is the same whatever the function is called with."""
+        if self._reached is None or self._reached[0] != len(self._entries):  # calls were opened
+            self._reached = len(self._entries), Graph(self._entries).after(self._sources)
+        return x not in self._reached[1]
+
     def add_constant_lines(self, lines: list[Line], recording: Recording, given: Sequence[Value]) -> list[Line]:
         """The lines, with those that compute what varies nowhere, as a mask or an index: they are written where they are used, if
-        the source has an expression for them. `given`: what is not computed."""
+        the source has an expression for them. `given`: what the function is called with."""
+        self._sources = given
         here = ValueSet(x for line in lines for x in line.outputs)
-        depth, stop = depth_of(lines), ValueSet(given)
+        depth = depth_of(lines)
         shared = lines[0].calls[: depth + 1] if lines else ()
         for position in Graph(recording.entries).before([x for line in lines for x in line.inputs if x not in here]):
             op, inputs, outputs, *_ = entry = recording.entries[position]
             own = ValueSet(outputs)
             running = self._calls[position]
-            if here.isdisjoint(own) and stop.isdisjoint(own) and [each.call for each in running[: depth + 1]] == [each.call for each in shared]:
+            if (
+                here.isdisjoint(own)
+                and all(map(self._is_fixed, (*inputs, *outputs)))
+                and [each.call for each in running[: depth + 1]] == [each.call for each in shared]
+            ):
                 line = Line(op, inputs, outputs, (), tuple(range(len(outputs))), running, inside_of(entry))
                 self.optional.update((x, line) for x in outputs)
         more = ValueMap((line.outputs[0], line) for line in self.optional.values()).values()

@@ -349,7 +349,8 @@ class Module:
 
         writer.want_trees([leaf.array for leaf in parts.ends.leaves], scope)
         result = layout.parsed(packed(parts.target, iter(ends), like))
-        fixed = [*parts.held(), *(each.array for each in parts.arguments)]
+        fixed = [values[slot] for slot in program.sources if slot is not None]
+        fixed += [*parts.held(), *(each.array for each in parts.arguments)]
         every = lines if self.flat else writer.add_constant_lines(lines, parts.recording, fixed)
         statements = writer.block(every, calls.depth_of(lines), scope)
         names = writer.names

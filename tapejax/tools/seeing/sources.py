@@ -10,10 +10,11 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from ...jaxprs.fence import Literal, trace_context
 from ...jaxprs.types import Equation, JaxProgram, Value
-from ...places import Place, is_called, serves
+from ...places import Place, is_called
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.recording import Entry
@@ -23,7 +24,7 @@ from ..writing.spelled import Spelled, rounds, spelled
 from .calls import Line, is_named
 from .inside import frames_of
 from .listing import bytecode, expression_at
-from .spelling import canonical
+from .spelling import WRITTEN_OUT, canonical
 
 # More operations are not the value of one expression that a person has written.
 MOST = 64
@@ -80,7 +81,7 @@ class Sources:
         wanted: Sequence[Value],
         text_of: Callable[[Value], str | None],
         name_of: Callable[[Value], str | None],
-        fixed: Callable[[Value], bool],
+        is_fixed: Callable[[Value], bool],
         recorded: tuple[Sequence[Entry], ValueMap[int]],
     ) -> Expression | None:
         """The expression that has the values `wanted` among its results, which `part`, the operations at `place`, computed.
@@ -88,7 +89,7 @@ class Sources:
         Args:
           text_of: the text of what is a number here.
           name_of: what the user's code calls a value.
-          fixed: whether an array does not vary here.
+          is_fixed: whether a value is the same whatever the function is called with.
           recorded: the entries, and by which of them values were made.
         """
         if len(part) > MOST or any(not _is_plain(line.op) for line in part):
@@ -97,9 +98,9 @@ class Sources:
         if expression is None:
             return None
         modules = modules_of(place[0].co_filename)
-        made = _Made(part, place, closed_ranges(expression, modules), *recorded)
+        made = _Made(part, place, closed_ranges(expression, modules), is_fixed, *recorded)
         steps = made.before(wanted)
-        if steps is None or not _is_consistent(part, steps):
+        if steps is None or not _is_consistent(part):
             return None
         own = ValueSet(x for step in steps for x in step.outputs)
         values = [*ValueMap((x, None) for step in steps for x in step.inputs if x not in own)]
@@ -108,13 +109,15 @@ class Sources:
         wiring = [(step.op, *[tuple(map(number_of.__getitem__, side)) for side in step[1:]]) for step in steps]
         inputs = [x for x, text in zip(values, texts, strict=True) if text is None]
         # what no operation made may be an array that the expression has in it
-        baked = ValueSet(x for x in inputs if fixed(x) and x not in recorded[1])
+        baked = ValueSet(x for x in inputs if x not in recorded[1] and jnp.size(x) <= WRITTEN_OUT and is_fixed(x))
         key = (
             *(place, tuple(wiring), tuple(texts), tuple(map(jax.typeof, inputs)), trace_context()),
             *(tuple(map(number_of.__getitem__, wanted)), tuple([x in baked for x in inputs])),
         )
         if key not in self._known:
-            operands = [Operand(made.ranges(x), name_of(x) or made.name(x), text) for x, text in zip(values, texts, strict=True)]
+            operands = [
+                Operand(made.ranges(x), name_of(x) or made.name(x), text) for x, text in zip(values, texts, strict=True)
+            ]
             self._known[key] = _tried(expression, operands, lambda: _program(steps, inputs, wanted), modules)
             if self._known[key] is None and baked:
                 pairs = zip(values, operands, strict=True)
@@ -122,7 +125,11 @@ class Sources:
                 left = [x for x in inputs if x not in baked]
                 self._known[key] = _tried(expression, operands, lambda: _program(steps, left, wanted), modules)
         found = self._known[key]
-        return None if found is None else Expression(found, values, [None if i is None else wanted[i] for i in found.results])
+        return (
+            None
+            if found is None
+            else Expression(found, values, [None if i is None else wanted[i] for i in found.results])
+        )
 
     # ---- of a program
 
@@ -147,7 +154,11 @@ class Sources:
         fixed = {v: consts[v] for v in read if v in consts}
         modules = modules_of(place[0].co_filename)
         found = _tried(expression, operands, lambda: _closed(equations, values, wanted, fixed), modules)
-        return None if found is None else Expression(found, values, [None if i is None else wanted[i] for i in found.results])
+        return (
+            None
+            if found is None
+            else Expression(found, values, [None if i is None else wanted[i] for i in found.results])
+        )
 
 
 def place_of_equation(eqn: Equation) -> Place | None:
@@ -180,7 +191,9 @@ def _tried(
     return None
 
 
-def _closed(equations: Sequence[Equation], values: Sequence[Any], wanted: Sequence[Any], consts: Mapping[Any, Value]) -> JaxProgram:
+def _closed(
+    equations: Sequence[Equation], values: Sequence[Any], wanted: Sequence[Any], consts: Mapping[Any, Value]
+) -> JaxProgram:
     """What equations compute, as a program of its own."""
 
     def run(*xs: Value) -> list[Value]:
@@ -213,30 +226,26 @@ def _is_plain(op: Op) -> bool:
     return not isinstance(op, DerivativeOp) and not getattr(op, "results", 0)
 
 
-def _is_consistent(part: Sequence[Line], steps: Sequence[Step]) -> bool:
+def _is_consistent(part: Sequence[Line]) -> bool:
     """Whether each value varies in all of the operations or in none."""
     varying = ValueSet(line.inputs[i] for line in part for i in line.active_ins)
-    ours = ValueSet(x for line in part for x in line.outputs)
-    for line in part:
-        if any(x in varying and i not in line.active_ins for i, x in enumerate(line.inputs)):
-            return False
-    others = (step for step in steps if ours.isdisjoint(step.outputs))
-    return not any(x in varying for step in others for x in step.inputs)
+    return not any(x in varying and i not in line.active_ins for line in part for i, x in enumerate(line.inputs))
 
 
 class _Made:
-    """What computed the values of an expression: its operations, those of its instruction that no gradient passes, and those of
-    expressions in it that take nothing but numbers."""
+    """What computed the values of an expression: its operations, and those of fixed values, of its instruction or of expressions in it
+    that take nothing but numbers."""
 
     def __init__(
         self,
         part: Sequence[Line],
         place: Place,
         closed: Sequence[Range],
+        is_fixed: Callable[[Value], bool],
         entries: Sequence[Entry],
         made: ValueMap[int],
     ):
-        self.place, self.closed, self.entries, self.made = place, closed, entries, made
+        self.place, self.closed, self.entries, self.made, self.is_fixed = place, closed, entries, made, is_fixed
         self.of_part = ValueMap((x, line) for line in part for x in line.outputs)
 
     def before(self, wanted: Sequence[Value]) -> list[Step] | None:
@@ -261,14 +270,21 @@ class _Made:
         line, position = self.of_part.get(x), self.made.get(x)
         entry = None if position is None else self.entries[position]
         if line is not None:  # an entry has the results, too, that nothing uses
-            return Step(line.op, line.inputs, line.outputs if entry is None or entry.op is not line.op else entry.outputs)
+            return Step(
+                line.op, line.inputs, line.outputs if entry is None or entry.op is not line.op else entry.outputs
+            )
         if entry is None:
             return None
         return Step(entry.op, entry.inputs, entry.outputs) if self._is_inside(entry) else None
 
     def _is_inside(self, entry: Entry) -> bool:
         where = next((each for each in reversed(entry.calls) if not is_named(each[0])), entry.where)
-        if not _is_plain(entry.op) or where is None or where[0] is not self.place[0]:
+        if (
+            not _is_plain(entry.op)
+            or not all(map(self.is_fixed, (*entry.inputs, *entry.outputs)))
+            or where is None
+            or where[0] is not self.place[0]
+        ):
             return False
         own = bytecode(where[0]).positions[where[1] // 2]
         return where == self.place or any(is_within(own, each) for each in self.closed)
@@ -276,7 +292,11 @@ class _Made:
     def ranges(self, x: Value) -> frozenset[Range]:
         """Where in the code of the instruction a value was computed."""
         entry = self.entries[self.made[x]] if x in self.made else None
-        return frozenset() if entry is None else _ranges(entry.calls or ((entry.where,) if entry.where else ()), self.place[0])
+        return (
+            frozenset()
+            if entry is None
+            else _ranges(entry.calls or ((entry.where,) if entry.where else ()), self.place[0])
+        )
 
     def name(self, x: Value) -> str | None:
         """Under which name the code of the instruction stored a value."""

@@ -30,9 +30,13 @@ TRIED, FILLERS = 24, 8
 MODULES = {"jax": "jax", "jnp": "jnp", "np": "np", "lax": "jax.lax", "jsp": "jax.scipy", "nn": "jax.nn"}
 _PUBLIC = {"jax": "jax", "jax.numpy": "jnp", "numpy": "np"}
 _SPACE: Mapping[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
-_OF_JAX = set("nn lax scipy ops random image numpy tree tree_util dtypes vmap jvp vjp grad checkpoint jit float0".split())
+_OF_JAX = set(
+    "nn lax scipy ops random image numpy tree tree_util dtypes vmap jvp vjp grad checkpoint jit float0".split()
+)
 _SIZES = {"shape", "ndim", "size", "dtype"}
-_FILES = set("save savez savez_compressed load fromfile set_printoptions printoptions io debug".split())  # and the terminal
+_FILES = set(
+    "save savez savez_compressed load fromfile set_printoptions printoptions io debug".split()
+)  # and the terminal
 _MAKERS = set("arange array asarray eye identity zeros ones full linspace".split())  # of NumPy's
 _BUILTINS = set("len int float bool complex abs sum min max tuple list range slice zip round reversed sorted".split())
 
@@ -135,9 +139,7 @@ def is_within(inner: Range, outer: Range) -> bool:
 class _Cut(ast.NodeTransformer):
     """Puts holes in the place of operands, and open names in the place of what is not known: ``open`` has these by their texts."""
 
-    def __init__(
-        self, top: ast.expr, operands: Sequence[Operand], modules: Mapping[str, str], apart: bool = False
-    ):
+    def __init__(self, top: ast.expr, operands: Sequence[Operand], modules: Mapping[str, str], apart: bool = False):
         self.top: ast.expr = _copied(top)
         self.modules, self.apart = modules, apart
         self.ambiguous = False
@@ -152,7 +154,9 @@ class _Cut(ast.NodeTransformer):
             if position is not None:
                 self.used.add(position)
                 return _name(f"{{{position}}}")
-        if isinstance(node, (ast.Lambda, ast.Starred, ast.Await, ast.Yield, ast.JoinedStr, ast.ListComp, ast.GeneratorExp)):
+        if isinstance(
+            node, (ast.Lambda, ast.Starred, ast.Await, ast.Yield, ast.JoinedStr, ast.ListComp, ast.GeneratorExp)
+        ):
             raise Unfit
         return super().visit(node)
 
@@ -192,7 +196,12 @@ class _Cut(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function = node.func
         called: ast.expr | None = self._static(function)
-        if called is None and isinstance(function, ast.Attribute) and hasattr(jax.Array, function.attr) or isinstance(function, ast.Call):
+        if (
+            called is None
+            and isinstance(function, ast.Attribute)
+            and hasattr(jax.Array, function.attr)
+            or isinstance(function, ast.Call)
+        ):
             called = self.visit(function)
         if called is None and isinstance(function, ast.Attribute) and isinstance(function.value, ast.Subscript):
             inner = function.value.value  # x.at[i].set(v)
@@ -236,7 +245,13 @@ def _is_pure(text: str) -> bool:
     if found is None and path != ["newaxis"] or not _FILES.isdisjoint(path):
         return False
     if root == "np":
-        return path[-1:] != [] and path[-1] in _MAKERS or isinstance(found, (float, int, np.ufunc, type(None))) or isinstance(found, type) and issubclass(found, np.generic)
+        return (
+            path[-1:] != []
+            and path[-1] in _MAKERS
+            or isinstance(found, (float, int, np.ufunc, type(None)))
+            or isinstance(found, type)
+            and issubclass(found, np.generic)
+        )
     return root != "jax" or not path or path[0] in _OF_JAX
 
 

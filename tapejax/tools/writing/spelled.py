@@ -104,7 +104,11 @@ def _numbers(program: JaxProgram) -> Iterator[str]:
                 yield str(value)
             elif isinstance(value, int):
                 yield str(value)
-        yield from (repr(float(v.val)) for v in eqn.invars if isinstance(v, Literal) and np.ndim(v.val) == 0 and not isinstance(v.val, bool) and np.isrealobj(v.val))
+        yield from (
+            repr(float(v.val))
+            for v in eqn.invars
+            if isinstance(v, Literal) and np.ndim(v.val) == 0 and not isinstance(v.val, bool) and np.isrealobj(v.val)
+        )
 
 
 def rounds(operations: Sequence[Hashable]) -> list[int]:

@@ -1,7 +1,7 @@
 """Printing runs nothing of the user's: callbacks, in branches taken or not; and it takes every rule, and no results at all."""
 
-import inspect
 import functools
+import inspect
 
 import equinox
 import jax
