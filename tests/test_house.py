@@ -19,7 +19,7 @@ LIMITS = {
     "jaxprs": (1_500, 265),
     "tape": (1_850, 250),
     "execution": (2_500, 640),
-    "tf": (15_200, 750),
+    "tf": (15_310, 730),
     "tools": (8_700, 535),
 }
 # The tokens of a room and its branches, since lines can be had by density. Functions over 15 ways through ruff refuses (C901).

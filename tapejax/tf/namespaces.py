@@ -137,7 +137,9 @@ AT_ONCE: dict[str, dict[str, str]] = {
     "values.errors": {"tf": "NarrowingWarning"},
     "values.names": {"tf": "name_scope"},
     "values.reading": {"tf tf.compat.v1": "executing_eagerly"},
-    "values.tensor": {"tf tf.compat.v1": "constant convert_to_tensor is_tensor Tensor Variable"},
+    "values.conversion": {"tf tf.compat.v1": "constant convert_to_tensor is_tensor"},
+    "values.tensor": {"tf tf.compat.v1": "Tensor"},
+    "values.variable": {"tf tf.compat.v1": "Variable"},
 }
 LATER: dict[str, dict[str, str]] = {
     ".tools.seeing.source": {"tf": "code"},
@@ -313,7 +315,7 @@ LATER: dict[str, dict[str, str]] = {
     "programs.graphs": {"tf tf.compat.v1": "gradients"},
     "programs.optional": {"tf.experimental": "Optional"},
     "testing": {"tf.test": "compute_gradient max_error"},
-    "values.conversions": {"tf tf.compat.v1": "register_tensor_conversion_function"},
+    "values.registered": {"tf tf.compat.v1": "register_tensor_conversion_function"},
 }
 
 # {namespace: {name: (module, its name there)}}

@@ -38,8 +38,9 @@ from ..values import reading, replicas, staging
 from ..values.errors import PythonNeeded, SymbolicValue
 from ..values.staging import Staged, abstract
 from ..values.structures import is_variable
-from ..values.tensor import Tensor, Variable
+from ..values.tensor import Tensor
 from ..values.types import Array, TensorLike, VariableLike
+from ..values.variable import Variable
 from . import keras_control_flow
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."

@@ -23,8 +23,8 @@ from ...tape.gradient_tape import GradientTape
 from ..ops.numerics import checks_numerics
 from ..values import keras_fence as fence
 from ..values import reading, replicas
-from ..values.tensor import Variable
 from ..values.types import Array, Nest
+from ..values.variable import Variable
 from . import adapters as libraries
 from .keras_adapter import Model, arrays_in, contains, from_user, visible
 

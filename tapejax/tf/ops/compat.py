@@ -11,8 +11,8 @@ import numpy as np
 from ..values import names
 from ..values.dtypes import narrowed
 from ..values.settings import settings
-from ..values.tensor import Variable
 from ..values.types import Ignored
+from ..values.variable import Variable
 from .graph import get_logger
 
 DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL

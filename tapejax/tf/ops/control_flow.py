@@ -17,10 +17,11 @@ from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Pytree
 from ...tape import active
 from ..values import nest, reading
+from ..values.conversion import convert_to_tensor, is_tensor, raw
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError, PythonNeeded
 from ..values.staging import Threaded, row_of
-from ..values.tensor import Tensor, convert_to_tensor, is_tensor, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, IntLike, Nest, TensorLike
 from . import loops
 from .array import repeat, stack

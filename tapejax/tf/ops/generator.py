@@ -19,10 +19,12 @@ import numpy as np
 from ...jaxprs.types import Value
 from ...tape import active, operation
 from ..values import reading
+from ..values.conversion import is_array_like, raw
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, Variable, is_array_like, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
+from ..values.variable import Variable
 from . import random
 from .table import host, kind_of, shape_of, static, wide
 

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.fence import Tracer
+from ..values.conversion import is_array_like, raw
 from ..values.reading import context
-from ..values.tensor import Tensor, is_array_like, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, Ignored, Nest, TensorLike  # TensorLike: also tf.types.experimental's
 from . import array as _array
 

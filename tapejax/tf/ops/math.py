@@ -17,9 +17,11 @@ from jax import lax
 
 from ...jaxprs.poles import scaled
 from ..values.connected import connected, zero_gradient
+from ..values.conversion import raw
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, InvalidArgumentError
-from ..values.tensor import Tensor, arrays_of, op, op_on_arrays, operands, raw
+from ..values.operations import arrays_of, op, op_on_arrays, operands
+from ..values.tensor import Tensor
 from ..values.types import Array, AxisLike, DTypeLike, IntLike, TensorLike
 from .indexed_slices import IndexedSlices
 from .table import (

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..values.conversion import convert_to_tensor, raw
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, operands, raw
+from ..values.operations import arrays_of, op, operands
+from ..values.tensor import Tensor
 from ..values.types import Array, AxisLike, FloatLike, Ignored, IntLike, IntsLike, PaddingLike, ShapeLike, TensorLike
 from . import array as _array
 from . import math as _math

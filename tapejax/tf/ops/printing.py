@@ -14,7 +14,7 @@ import numpy as np
 from ...jaxprs.fence import Tracer
 from ...tape import active
 from ..values import nest
-from ..values.tensor import is_array_like, raw
+from ..values.conversion import is_array_like, raw
 from ..values.types import Array, Nest
 
 _LOGGER = logging.getLogger("tapejax")

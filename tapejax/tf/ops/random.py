@@ -25,10 +25,12 @@ from ...jaxprs.threads import Setting
 from ...jaxprs.types import Value
 from ...tape import active, operation
 from ..values import reading
+from ..values.conversion import raw
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
+from ..values.operations import op
 from ..values.staging import Capture
-from ..values.tensor import Tensor, op, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, IntLike, ShapeLike, TensorLike
 from .table import FLOAT, kind_of, known, renamed, require_kind, shape_of, whole, wide
 

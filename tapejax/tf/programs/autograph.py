@@ -25,7 +25,7 @@ import numpy as np
 from ...jaxprs import cache
 from ...places import serves
 from ..ops import array, control_flow, graph
-from ..values.tensor import is_array_like
+from ..values.conversion import is_array_like
 from . import statements
 from .signatures import Arguments, Keywords
 

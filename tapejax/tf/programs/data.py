@@ -24,10 +24,11 @@ from ...tape import active
 from ..ops.random import state as _random_state
 from ..ops.table import accepting, host, whole, wide
 from ..values import nest, reading
+from ..values.conversion import is_array_like, raw
 from ..values.dtypes import as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..values.missing import missing
-from ..values.tensor import Tensor, is_array_like, raw
+from ..values.tensor import Tensor
 from ..values.types import DTypeLike, Ignored, IntLike, Nest, ShapeLike, TensorLike
 from . import inputs, pipeline
 from .description import Json

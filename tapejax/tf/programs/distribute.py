@@ -32,10 +32,12 @@ from ..ops import math as _math
 from ..ops.random import each_row
 from ..ops.tpu import TPUClusterResolver, require_tpu
 from ..values import nest, reading, replicas
+from ..values.conversion import convert_to_tensor, is_tensor, raw
 from ..values.errors import OutOfRangeError
 from ..values.missing import hints
+from ..values.operations import op
 from ..values.staging import Threaded
-from ..values.tensor import Tensor, convert_to_tensor, is_tensor, op, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, AxisLike, Ignored, Nest, TensorLike
 from .function import function
 from .optional import Optional

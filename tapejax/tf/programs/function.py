@@ -27,6 +27,7 @@ from ...tape import active
 from ..ops.numerics import checks_numerics
 from ..ops.table import accepting
 from ..values import nest, reading
+from ..values.conversion import is_array_like
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
 from ..values.missing import no_attribute
@@ -35,7 +36,7 @@ from ..values.reading import inside_function
 from ..values.settings import settings
 from ..values.staging import JointOp, Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
-from ..values.tensor import Tensor, is_array_like
+from ..values.tensor import Tensor
 from ..values.types import Array, Nest, VariableLike
 from . import autograph, graphs
 from .inputs import Elements

@@ -11,8 +11,8 @@ import numpy as np
 from ...jaxprs.fence import Tracer
 from ...tape import active
 from ..values import nest, reading
+from ..values.conversion import raw
 from ..values.staging import init_scope
-from ..values.tensor import raw
 from ..values.types import Array, Nest
 
 __all__ = ["Elements", "runs"]

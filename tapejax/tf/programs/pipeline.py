@@ -31,10 +31,11 @@ from ...tape import active
 from ..ops.random import state as random_state
 from ..ops.table import host
 from ..values import nest
+from ..values.conversion import raw
 from ..values.dtypes import requested
 from ..values.errors import DataLossError, InvalidArgumentError, extra_missing
 from ..values.staging import tracing
-from ..values.tensor import Tensor, raw
+from ..values.tensor import Tensor
 from ..values.types import IntLike, Number, TensorLike
 from .texts import Text, shown
 

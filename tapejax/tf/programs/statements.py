@@ -21,10 +21,11 @@ from ...places import caller, line_of
 from ..ops import array, control_flow, debugging, loops, math
 from ..ops.tensor_array import TensorArray
 from ..values import nest, reading
+from ..values.conversion import is_array_like, raw
 from ..values.dtypes import requested
 from ..values.errors import PythonNeeded
 from ..values.staging import Threaded, row_of
-from ..values.tensor import Tensor, is_array_like, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, IntLike
 
 Local: TypeAlias = Any  # what a variable of the user's function holds: a tensor, any Python value, or a nest of these

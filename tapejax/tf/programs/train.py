@@ -33,11 +33,12 @@ import numpy as np
 from ...tape import active
 from ..ops.generator import Generator
 from ..values import keras_fence, nest, reading, structures
+from ..values.conversion import convert_to_tensor
 from ..values.dtypes import narrowed
 from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError, extra_missing
 from ..values.missing import missing
-from ..values.tensor import Variable, convert_to_tensor
 from ..values.types import Array, Ignored, IntLike, VariableLike
+from ..values.variable import Variable
 from .description import Format, Json, in_short
 from .function import ConcreteFunction, Function, init_scope, inside_function
 from .module import OWN, Holder, LoadedObject, Module, Trackable

@@ -41,8 +41,8 @@ from ...tape.pullback import without_derivative
 from ...tape.recording import Entry, next_number
 from . import reading
 from .reading import tracing
-from .tensor import Variable
 from .types import Array
+from .variable import Variable
 
 # JAX keeps what it traced inside a function for the next call of the same `jax.jit` or body of a loop, and with it the value
 # that a variable had then. Once one that was read so is assigned to, or a branch or a loop begins or ends, everything is traced

@@ -20,10 +20,12 @@ from ...tape import active, structures
 from ...tape.recording import is_deleted, new_tuple
 from ...tape.structures import Leaf
 from . import nest, reading
+from .conversion import raw
 from .errors import InvalidArgumentError
 from .missing import no_attribute
-from .tensor import Tensor, Variable, escaped, raw
+from .tensor import Tensor, escaped
 from .types import Array, Nest, TensorLike
+from .variable import Variable
 
 
 def is_variable(value: object) -> bool:
