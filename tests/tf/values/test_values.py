@@ -18,8 +18,8 @@ import pytest
 import tapejax as tf
 from tapejax import errors, nest
 from tapejax.tape import dispatch
-from tapejax.tf.values import dtypes
 from tapejax.tf.values import conversion as values
+from tapejax.tf.values import dtypes
 from tapejax.tf.values.conversion import constant, convert_to_tensor, raw
 from tapejax.tf.values.dtypes import TensorShape, as_dtype, float16, float32, int32
 from tapejax.tf.values.operations import op, operands
