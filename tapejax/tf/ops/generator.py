@@ -186,7 +186,7 @@ class Generator:
     def _next(self, shape: tuple[int, ...]) -> tuple[Value, Value]:
         """The two numbers of the key of a draw of that `shape`; moves on."""
         _, seed, count = self._move(shape)
-        for row in reading.context.rows:
+        for row in random.draws.rows:
             seed = operation.apply(random._row_seed, seed, row)
         return seed, count
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...tape import active
+from ..ops.random import draws
 from ..ops.random import state as _random_state
 from ..ops.table import accepting, host, whole, wide
 from ..values import nest, reading
@@ -866,7 +867,7 @@ def _caller(fn: Callable, argument: str, check: Callable[[Element], Any] = lambd
         stream = _random_state.branch(*run.numbers(seed))
 
         def call(element: Element) -> Any:
-            with run.settings(), active.outside(), reading.context.setting(stream=stream):
+            with run.settings(), active.outside(), draws.setting(stream=stream):
                 arguments = tensors(element)
                 try:
                     result = reading.run(True, fn, *(arguments if type(arguments) is tuple else (arguments,)))

@@ -26,7 +26,7 @@ from ...places import serves
 from ...tape import active
 from ..ops.numerics import checks_numerics
 from ..ops.table import accepting
-from ..values import nest, reading
+from ..values import nest, reading, replicas
 from ..values.conversion import is_array_like
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
@@ -172,7 +172,7 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         if settings["run_functions_eagerly"]:
             return self.python_function(*args, **kwargs)
-        if reading.context.running:  # a part of the replica's program: what it assigns may differ between replicas
+        if replicas.place.running:  # a part of the replica's program: what it assigns may differ between replicas
             return self._run(args, kwargs)
         return self._call(*self._binding.bind(args, kwargs))
 

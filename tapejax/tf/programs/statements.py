@@ -17,10 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.fence import Tracer
+from ...jaxprs.threads import Context
 from ...places import caller, line_of
 from ..ops import array, control_flow, debugging, loops, math
 from ..ops.tensor_array import TensorArray
-from ..values import nest, reading
+from ..values import nest
 from ..values.conversion import is_array_like, raw
 from ..values.dtypes import requested
 from ..values.errors import PythonNeeded
@@ -93,11 +94,19 @@ def _condition(x: Test, statement: str) -> Any:
 # ---- Expressions ------------------------------------------------------------------------------------------------------
 
 
+class _Tests(Context):
+    # The last negation of a traced tensor, and what it is of: in a branch on it that value is known.
+    negation: tuple[Array, Array] | None = None
+
+
+_tests = _Tests()
+
+
 def not_(a: Test) -> Any:
     if not is_traced(a):
         return not a
     negated = math.logical_not(Tensor(_condition(a, "`not`")))
-    reading.context.negation = negated._array, raw(a)
+    _tests.negation = negated._array, raw(a)
     return negated
 
 
@@ -257,7 +266,7 @@ def if_stmt(
     if not isinstance(chosen, Tracer):
         return body() if chosen else orelse()
     before = get_state()
-    negation, reading.context.negation = reading.context.negation, None
+    negation, _tests.negation = _tests.negation, None
     negated = negation[1] if negation and is_array_like(condition) and negation[0] is raw(condition) else None
     ends: list[list[Local]] = []
 
@@ -599,7 +608,7 @@ class FunctionScope:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        reading.context.negation = None
+        _tests.negation = None
 
     def ret(self, value: Local, returned: Local) -> Local:
         """What the function returns. `returned`: whether a return statement was met."""
