@@ -120,8 +120,8 @@ def in_a_block(applications, at):
 
 def check(monkeypatch, applications, at=POINTS):
     monkeypatch.setattr(trial, "enabled", False)  # compiled from the first run on
-    held, answer = [], speculation.Session.answer
-    monkeypatch.setattr(speculation.Session, "answer", lambda *args: held.append(answer(*args)) or held[-1])
+    held, answer = [], speculation.FollowedBlock.answer
+    monkeypatch.setattr(speculation.FollowedBlock, "answer", lambda *args: held.append(answer(*args)) or held[-1])
     results = {}
     for early in (None, True):  # without plans, and with plans from the second sighting on
         monkeypatch.setattr(speculation, "early", early)
