@@ -974,7 +974,7 @@ def test_variables_that_are_new_at_each_step_are_not_waited_for(held, no_shadow)
 
     require_same([step(i) for i in range(12)], without(lambda: [step(i) for i in range(12)]))
     for _, beginning in speculation._plans.items():
-        assert not any("_value_of" in str(guess) for plan in beginning.plans for guess in plan.guesses.values())
+        assert not any("_value_of" in str(guess) for plan in beginning.plans for guess in plan.predicted.values())
 
 
 # ---- JAX's modes, and the user's memory --------------------------------------------------------------------------------
