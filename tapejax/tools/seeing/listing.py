@@ -38,6 +38,7 @@ from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.tensor import Tensor
 from ...tf.values.types import Array, VariableLike
 from ...tf.values.variable import Variable
+from ..writing.files import source_of
 from ..writing.graph import Graph, ValueMap
 from .tables import cut, in_columns
 
@@ -278,25 +279,6 @@ class Bytecode(NamedTuple):
     pairs: dict[int, int]
 
 
-@memoised(64)
-def _pairs(source: str) -> dict[tuple[int | None, ...], tuple[str, int]]:
-    """By where values are in ``a, b = f(x), g(x)`` the name of each, and the line of all."""
-    found: dict[tuple[int | None, ...], tuple[str, int]] = {}
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return found
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
-                found |= {
-                    (x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): (name.id, node.lineno)
-                    for name, x in zip(names, values, strict=True)
-                    if isinstance(name, ast.Name) and not isinstance(x, ast.Name)
-                }
-    return found
-
-
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
     facts = Bytecode({}, {}, set(), [], {}, {}, list(code.co_positions()), {})
@@ -325,10 +307,12 @@ def bytecode(code: CodeType) -> Bytecode:
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
         if opname != "COPY" and not (opname == "POP_TOP" and before == end):  # of ``a = b = f(x)`` or ``(a := f(x))``
             before = step.offset
-    if pairs := _pairs("".join(linecache.getlines(code.co_filename))):
-        for i, position in enumerate(facts.positions):
-            if position in pairs and not pairs[position][0].startswith("_"):
-                facts.stores[2 * i], facts.pairs[2 * i] = pairs[position]
+    if pairs := source_of(code.co_filename).pairs:
+        named = ((2 * i, pairs[where]) for i, where in enumerate(facts.positions) if where in pairs)
+        for instruction, (name, line) in named:
+            facts.pairs[instruction] = line
+            if not name.startswith("_"):
+                facts.stores[instruction] = name
     return facts
 
 
@@ -399,8 +383,8 @@ def parameters_of(code: CodeType) -> list[str]:
 
 
 def handed_on(places: Sequence[Place], names: tuple[str | None, ...] = ()) -> tuple[str | None, ...]:
-    """`operands` of the innermost of functions that call each other, or `names` that it has; what is handed on has the name that the
-    outermost has."""
+    """`operands` of the innermost of functions that call each other, or `names` that it has; what is handed on has the name that
+    the outermost has."""
     (code, instruction), *outer = reversed(places)
     names = names or operands(code, instruction, items=True)
     for place in outer:

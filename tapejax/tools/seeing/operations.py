@@ -341,12 +341,14 @@ class Code:
         used.update(v for v in jaxpr.outvars if not isinstance(v, Literal))
         wanted = [v for eqn in part for v in eqn.outvars if v in used]
         made_by = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-        found = self.sources.of_equations(part, place, wanted, consts, made_by) if place and wanted else None
-        if found is None:
+        expression = self.sources.of_equations(part, place, wanted, consts, made_by) if place and wanted else None
+        if expression is None:
             return None
-        outs = [None if v is None else scopes.new_key() for v in found.results]
-        text = fill(found.spelled.text, [self._atom(v, known) for v in found.operands])
-        known.update({v: out for v, out in zip(found.results, outs, strict=True) if v is not None and out is not None})
+        outs = [None if v is None else scopes.new_key() for v in expression.results]
+        text = fill(expression.spelled.text, [self._atom(v, known) for v in expression.operands])
+        known.update(
+            {v: out for v, out in zip(expression.results, outs, strict=True) if v is not None and out is not None}
+        )
         return scopes.Statement([*outs], layout.parsed(text))
 
     def _atom(self, v: Atom, names: dict[Atom, str], result: bool = False) -> str:

@@ -290,52 +290,36 @@ class Writer:
             tree for tree, n in count.items() if scopes.is_key(tree) and n == len(jax.tree.leaves(self.shapes[tree]))
         ]
         scope.makes = {tree for tree in made_here if self._is_writable(tree, scope)}
-        waiting, apart = self._parts(lines, depth), list[Line]()  # what is no expression of the source
+        waiting, apart = self._parts(lines, depth), ValueSet()  # of what is no expression of the source
         while waiting:
             part = waiting.pop()
             call = len(part[0].calls) > depth + 1
-            place = None if call or any(part[0] is line for line in apart) else sources.place_of(part[-1])
-            spelled = self._spelled(part, place, scope)
-            if len(part) > 1 and spelled is None and not call:
-                apart += part
-                waiting += [[line] for line in part]
-                continue
-            start -= len(part)
             made = ValueSet(x for line in part for x in line.outputs)
             # trees of which it makes the last leaf
             ended = scope.makes & {self.places[x][0] for x in made if x in self.places}
             for x in (x for tree in ended if scope.uses(tree) for x in jax.tree.leaves(self.shapes[tree])):
                 scope.key(x)  # all of it is made
             wanted = [x for x in made if x in scope.used]
+            place = sources.place_of(part[-1]) if wanted and not call and apart.isdisjoint(made) else None
+            spelled = None if place is None else self._spelled(part, place, scope, wanted)
+            if len(part) > 1 and wanted and not (call or spelled):
+                apart |= made
+                waiting += [[line] for line in part]
+                continue
+            start -= len(part)
             if not wanted:
                 continue
             here = part[-1].calls[depth] if depth < len(part[-1].calls) else None
             before = len(found)
-            if call:
-                found += reversed(self._call(part, depth + 1, scope, wanted))
-            elif spelled is not None:
-                found += spelled
-            elif written := self.derivative(self, part[0], self._required(lines[:start]), depth, scope):
-                found += reversed(written)
-            else:
-                found += reversed(self._operation(part[0], scope))
+            found += reversed(spelled or self._statements(part, lines[:start], depth, scope, wanted))
             if here is not None:
-                origin = line_of((here.code, here.place))
-                for statement in found[before:]:
-                    statement.origins = (origin,) if origin else ()
-                if (pair := bytecode(here.code).pairs.get(here.place)) is not None:
-                    found[before].pair = here.call, pair
+                _note_origin(found[before:], here)
             # what comes later by the same instruction is what it gives, unless that runs again
             after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
             same = after and (part[-1].op, part[-1].inside) == (after.op, after.inside)
-            again = (
-                spelled is not None
-                and place == (here and (here.code, here.place))
-                or after
-                and call == (len(after.calls) > depth + 1)
-                and (call or same)
-            )
-            last = not after or again
+            again = after and call == (len(after.calls) > depth + 1) and (call or same)
+            entire = spelled is not None and here is not None and place == (here.code, here.place)
+            last = not after or again or entire
             if here is not None:
                 one = len(wanted) == 1 or call and len(found[-1].outs) == 1
                 stored = bytecode(here.code).stores.get(here.instruction) if last and one else None
@@ -360,36 +344,47 @@ class Writer:
             later = part[0]
         return found[::-1]
 
+    def _statements(
+        self, part: Sequence[Line], before: Sequence[Line], depth: int, scope: Scope, wanted: Sequence[Value]
+    ) -> list[Statement]:
+        """The statements for a call, a derivative or an operation. `before`: the lines before it."""
+        if len(part[0].calls) > depth + 1:
+            return self._call(part, depth + 1, scope, wanted)
+        required = [line for line in before if self.optional.get(line.outputs[0]) is not line]
+        return self.derivative(self, part[0], required, depth, scope) or self._operation(part[0], scope)
+
     def _parts(self, lines: Sequence[Line], depth: int) -> list[list[Line]]:
         """The lines, those together that came of one call, or of one instruction."""
         runs = itertools.groupby(lines, lambda line: line.calls[depth + 1].call if len(line.calls) > depth + 1 else 0)
-        found: list[list[Line]] = []
+        parts: list[list[Line]] = []
         for call, run in runs:
             part = list(run)
-            found += [part] if call else sources.parts_of(part) if self.folds else [[line] for line in part]
-        return found
+            parts += [part] if call else sources.parts_of(part) if self.folds else [[line] for line in part]
+        return parts
 
-    def _spelled(self, part: Sequence[Line], place: Place | None, scope: Scope) -> list[Statement] | None:
-        """The statement for operations of one instruction as the source has it; None where that is not known, or is unused."""
-        wanted = [x for line in part for x in line.outputs if x in scope.used]
-        if place is None or not wanted or not self.folds:
+    def _spelled(
+        self, part: Sequence[Line], place: Place, scope: Scope, wanted: Sequence[Value]
+    ) -> list[Statement] | None:
+        """The statement for operations of one instruction as the source has it; None where that is not known."""
+        if not self.folds:
             return None
-        if (found := self._found(part, place, wanted, scope)) is None:
+        if (expression := self._expression(part, place, wanted, scope)) is None:
             return None
         active = ValueSet(line.inputs[i] for line in part for i in line.active_ins)
-        text, _, names = found.spelled
+        text, _, names = expression.spelled
         used = {int(i) for i in re.findall(r"\{(\d+)\}", text)}
-        args = [self.argument(x, x in active, scope) if i in used else "" for i, x in enumerate(found.operands)]
-        self._note_operands(part[-1], place, ValueMap((found.operands[i], name) for i, name in names.items()))
-        own = found.results
+        args = [self.argument(x, x in active, scope) if i in used else "" for i, x in enumerate(expression.operands)]
+        self._note_operands(part[-1], place, ValueMap((expression.operands[i], name) for i, name in names.items()))
+        own = expression.results
         outs = [scope.key(x) if x is not None and x in scope.used else None for x in own]
         parts = bytecode(place[0]).parts.get(place[1], ())
         if len(own) > 1 and len(wanted) == 1 and len(parts) != len(own):
             (at,) = (i for i, x in enumerate(own) if x is wanted[0])
             return [Statement([scope.key(wanted[0])], layout.parsed(f"{fill(text, args)}[{at}]"))]
         if len(parts) == len(own):  # all of them have names in the source
-            outs = [new_key() if out is None else out for out in outs]
-            self.names.wishes |= {out: name for out, name in zip(outs, parts, strict=True) if name != "_"}
+            keys = [out or new_key() for out in outs]
+            self.names.wishes |= {key: name for key, name in zip(keys, parts, strict=True) if name != "_"}
+            outs = [*keys]
         return [Statement([*outs], layout.parsed(fill(text, args)))]
 
     def _note_operands(self, line: Line, place: Place, named: ValueMap[str]) -> None:
@@ -404,7 +399,7 @@ class Writer:
             for x, name in zip(named, texts, strict=True):
                 self.constants.setdefault(x, name or "c")
 
-    def _found(
+    def _expression(
         self, part: Sequence[Line], place: Place, wanted: Sequence[Value], scope: Scope
     ) -> sources.Expression | None:
         """The expression of the source for operations of one instruction."""
@@ -511,9 +506,6 @@ class Writer:
             position = next(outer for start, stop, outer in self._inner if start <= position < stop)
         return position
 
-    def _required(self, lines: Sequence[Line]) -> list[Line]:
-        return [line for line in lines if self.optional.get(line.outputs[0]) is not line]
-
     def _is_line(self, x: Value, scope: Scope) -> bool:
         """Whether what varies nowhere is computed here, by an expression of the source."""
         line, place = self.optional.get(x), None
@@ -521,7 +513,7 @@ class Writer:
             return False
         if tuple([each.call for each in line.calls]) == scope.calls:
             place = sources.place_of(line)
-        return place is not None and self._found([line], place, [x], scope) is not None
+        return place is not None and self._expression([line], place, [x], scope) is not None
 
     def _filled(self, x: Value) -> str | None:
         """The code of an array that has no name, such as ``jnp.zeros((2, 3), jnp.float32)``."""
@@ -576,8 +568,8 @@ class Writer:
         if is_named(code):
             caller = lines[-1].calls[depth - 1]
             place = (lines[-1].inside or ((caller.code, caller.place),))[-1]
-            if found := self._spelled(lines, place, scope):
-                return found
+            if statements := self._spelled(lines, place, scope, wanted):
+                return statements
             return self._operation(self._as_one(code.co_name, lines, wanted, scope), scope)
         user = not serves(code.co_filename)
         inner = Scope(scope)
@@ -819,6 +811,15 @@ class Writer:
         order = {name: i for i, name in enumerate(arguments)}
         places = {key: -1 for key in roots} | {key: len(order) for key, *_ in given}
         return sorted(places, key=lambda key: order.get(wishes.get(key) or self.names.wish(key) or "", places[key]))
+
+
+def _note_origin(statements: Sequence[Statement], here: Running) -> None:
+    """Notes the line of the user's that statements came of."""
+    origin, pair = line_of((here.code, here.place)), bytecode(here.code).pairs.get(here.place)
+    for statement in statements:
+        statement.origins = (origin,) if origin else ()
+    if pair is not None and len(statements) == 1:
+        statements[0].pair = here.call, pair
 
 
 class _Shapes(ast.NodeTransformer):

@@ -18,9 +18,10 @@ from ...places import Place, is_called
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.recording import Entry
-from ..writing.expressions import Operand, Range, closed_ranges, is_within, modules_of
+from ..writing.expressions import Operand, Range, closed_ranges, is_within
+from ..writing.files import source_of
 from ..writing.graph import ValueMap, ValueSet
-from ..writing.spelled import Spelled, rounds, spelled
+from ..writing.spelled import Spelled, round_length, spelled
 from .calls import Line, is_named
 from .inside import frames_of
 from .listing import bytecode, expression_at
@@ -58,12 +59,12 @@ def parts_of(lines: Sequence[Line]) -> Iterator[list[Line]]:
     """The lines; those that ran at one instruction together, those of each round of a loop for themselves."""
     runs = itertools.groupby(lines, key=lambda line: (place_of(line), tuple([each.call for each in line.calls])))
     for (place, _), group in runs:
-        found = list(group)
-        if place is None or len(found) > 1 and any(isinstance(line.op, DerivativeOp) for line in found):
-            yield from ([line] for line in found)
+        run = list(group)
+        if place is None or len(run) > 1 and any(isinstance(line.op, DerivativeOp) for line in run):
+            yield from ([line] for line in run)
             continue
-        length = rounds([line.op for line in found])[0]
-        yield from (found[i : i + length] for i in range(0, len(found), length))
+        length = round_length([line.op for line in run])
+        yield from (run[i : i + length] for i in range(0, len(run), length))
 
 
 class Sources:
@@ -97,7 +98,7 @@ class Sources:
         expression = expression_at(*place)
         if expression is None:
             return None
-        modules = modules_of(place[0].co_filename)
+        modules = source_of(place[0].co_filename).modules
         made = _Made(part, place, closed_ranges(expression, modules), is_fixed, *recorded)
         steps = made.before(wanted)
         if steps is None or not _is_consistent(part):
@@ -124,12 +125,7 @@ class Sources:
                 operands = [each._replace(text="None") if x in baked else each for x, each in pairs]
                 left = [x for x in inputs if x not in baked]
                 self._known[key] = _tried(expression, operands, lambda: _program(steps, left, wanted), modules)
-        found = self._known[key]
-        return (
-            None
-            if found is None
-            else Expression(found, values, [None if i is None else wanted[i] for i in found.results])
-        )
+        return _expression(self._known[key], values, wanted)
 
     # ---- of a program
 
@@ -152,13 +148,13 @@ class Sources:
         values = [v for v in read if v not in consts]
         operands = [Operand(_ranges(frames_of(made_by[v]) if v in made_by else (), place[0])) for v in values]
         fixed = {v: consts[v] for v in read if v in consts}
-        modules = modules_of(place[0].co_filename)
-        found = _tried(expression, operands, lambda: _closed(equations, values, wanted, fixed), modules)
-        return (
-            None
-            if found is None
-            else Expression(found, values, [None if i is None else wanted[i] for i in found.results])
-        )
+        modules = source_of(place[0].co_filename).modules
+        text = _tried(expression, operands, lambda: _closed(equations, values, wanted, fixed), modules)
+        return _expression(text, values, wanted)
+
+
+def _expression(text: Spelled | None, values: Sequence[Any], wanted: Sequence[Any]) -> Expression | None:
+    return text and Expression(text, values, [None if i is None else wanted[i] for i in text.results])
 
 
 def place_of_equation(eqn: Equation) -> Place | None:
@@ -177,10 +173,9 @@ _TOOLS = __file__.rpartition("seeing")[0]
 def equation_parts(equations: Sequence[Equation]) -> Iterator[tuple[Place | None, list[Equation]]]:
     """The equations, those together that ran at one instruction, as `parts_of`."""
     for place, group in itertools.groupby(equations, key=place_of_equation):
-        found = list(group)
-        length = rounds([eqn.primitive for eqn in found])[0] if place else 1
-        for i in range(0, len(found), length):
-            yield place, found[i : i + length]
+        run = list(group)
+        length = round_length([eqn.primitive for eqn in run]) if place else 1
+        yield from ((place, run[i : i + length]) for i in range(0, len(run), length))
 
 
 def _tried(
@@ -233,8 +228,8 @@ def _is_consistent(part: Sequence[Line]) -> bool:
 
 
 class _Made:
-    """What computed the values of an expression: its operations, and those of fixed values, of its instruction or of expressions in it
-    that take nothing but numbers."""
+    """What computed the values of an expression: its operations, and those of fixed values, of its instruction or of expressions in
+    it that take nothing but numbers."""
 
     def __init__(
         self,
@@ -250,60 +245,58 @@ class _Made:
 
     def before(self, wanted: Sequence[Value]) -> list[Step] | None:
         """The operations that lead to values, in their order; None if these are too many."""
-        found: dict[int, Step] = {}
+        steps: dict[int, Step] = {}
         waiting: list[tuple[Value, bool]] = [(x, False) for x in reversed(wanted)]
         while waiting:
             x, done = waiting.pop()
             step = self._step(x)
-            if step is None or id(step.outputs[0]) in found:
+            if step is None or id(step.outputs[0]) in steps:
                 continue
             if done:
-                found[id(step.outputs[0])] = step
+                steps[id(step.outputs[0])] = step
                 continue
             waiting.append((x, True))
             waiting += [(y, False) for y in step.inputs]
-            if len(waiting) + len(found) > 16 * MOST:
+            if len(waiting) + len(steps) > 16 * MOST:
                 return None
-        return [*found.values()]
+        return [*steps.values()]
 
     def _step(self, x: Value) -> Step | None:
-        line, position = self.of_part.get(x), self.made.get(x)
-        entry = None if position is None else self.entries[position]
-        if line is not None:  # an entry has the results, too, that nothing uses
-            return Step(
-                line.op, line.inputs, line.outputs if entry is None or entry.op is not line.op else entry.outputs
-            )
-        if entry is None:
+        if (line := self.of_part.get(x)) is not None:
+            return Step(line.op, line.inputs, line.outputs)
+        entry = self._entry(x)
+        if entry is None or not self._is_inside(entry):
             return None
-        return Step(entry.op, entry.inputs, entry.outputs) if self._is_inside(entry) else None
+        return Step(entry.op, entry.inputs, entry.outputs)
+
+    def _entry(self, x: Value) -> Entry | None:
+        position = self.made.get(x)
+        return None if position is None else self.entries[position]
+
+    def _places(self, x: Value) -> Sequence[Place]:
+        """The functions that ran when a value was made."""
+        entry = self._entry(x)
+        if entry is None:
+            return ()
+        return entry.calls or ((entry.where,) if entry.where else ())
 
     def _is_inside(self, entry: Entry) -> bool:
         where = next((each for each in reversed(entry.calls) if not is_named(each[0])), entry.where)
-        if (
-            not _is_plain(entry.op)
-            or not all(map(self.is_fixed, (*entry.inputs, *entry.outputs)))
-            or where is None
-            or where[0] is not self.place[0]
-        ):
+        if where is None or where[0] is not self.place[0] or not _is_plain(entry.op):
+            return False
+        if not all(map(self.is_fixed, (*entry.inputs, *entry.outputs))):
             return False
         own = bytecode(where[0]).positions[where[1] // 2]
         return where == self.place or any(is_within(own, each) for each in self.closed)
 
     def ranges(self, x: Value) -> frozenset[Range]:
         """Where in the code of the instruction a value was computed."""
-        entry = self.entries[self.made[x]] if x in self.made else None
-        return (
-            frozenset()
-            if entry is None
-            else _ranges(entry.calls or ((entry.where,) if entry.where else ()), self.place[0])
-        )
+        return _ranges(self._places(x), self.place[0])
 
     def name(self, x: Value) -> str | None:
         """Under which name the code of the instruction stored a value."""
-        entry = self.entries[self.made[x]] if x in self.made else None
-        places = () if entry is None else entry.calls or ((entry.where,) if entry.where else ())
-        found = (bytecode(code).stores.get(instruction) for code, instruction in places if code is self.place[0])
-        return next(filter(None, found), None)
+        own = [instruction for code, instruction in self._places(x) if code is self.place[0]]
+        return next(filter(None, map(bytecode(self.place[0]).stores.get, own)), None)
 
 
 def _ranges(places: Sequence[Place], code: CodeType) -> frozenset[Range]:

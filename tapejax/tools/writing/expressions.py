@@ -1,8 +1,8 @@
 """An expression of the user's source with holes for what it takes: the first candidate for how operations are written.
 
-What ran at one instruction is the value of one expression. Its operands are expressions in it: known by where they were computed, by
-their names, or by trying which is which. Everything else must be a number, or a name that printed code has; no other function of
-Python's is called while candidates are tried.
+What ran at one instruction is the value of one expression. Its operands are expressions in it: known by where they were computed,
+by their names, or by trying which is which. Everything else must be a number, or a name that printed code has; no function with
+effects is called while candidates are tried.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import itertools
-import linecache
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,17 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.cache import memoised
-
 # Where an expression is in its file: its first and last line, and the columns at which it begins and ends.
 Range: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 
 # So many ways of filling the holes are tried, and so many values for what is no operand.
 TRIED, FILLERS = 24, 8
 
-# The modules that printed code has, and what programs usually call others of JAX's, each as printed code calls it.
-MODULES = {"jax": "jax", "jnp": "jnp", "np": "np", "lax": "jax.lax", "jsp": "jax.scipy", "nn": "jax.nn"}
-_PUBLIC = {"jax": "jax", "jax.numpy": "jnp", "numpy": "np"}
 _SPACE: Mapping[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
 _OF_JAX = set(
     "nn lax scipy ops random image numpy tree tree_util dtypes vmap jvp vjp grad checkpoint jit float0".split()
@@ -88,10 +83,10 @@ def _filled(
     free = [text for text in opened if text not in named]
     fillers = [*dict.fromkeys([x.text for x in operands if x.text is not None] + [*values])][:FILLERS]
     for filled in itertools.islice(_fillings(free, left, fillers), TRIED):
-        found = {text: f"{{{i}}}" for text, i in named.items() if text is not None} | filled
-        holes = {cut.open[text]: _name(way) if way[:1] == "{" else _parsed(way) for text, way in found.items()}
-        names = {int(way[1:-1]): text for text, way in found.items() if way[:1] == "{"}
-        yield ast.unparse(_Filled(holes).visit(_copied(tree))), names
+        ways = {text: f"{{{i}}}" for text, i in named.items() if text is not None} | filled
+        by_name = {cut.open[text]: f"({way})" if way[:1] == "-" else way for text, way in ways.items()}
+        text = re.sub(r"\bopen_\d+\b", lambda match, by_name=by_name: by_name[match[0]], ast.unparse(tree))  # type: ignore[misc]
+        yield text, {int(way[1:-1]): text for text, way in ways.items() if way[:1] == "{"}
 
 
 def _fillings(free: Sequence[str], left: Sequence[int], fillers: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -105,17 +100,17 @@ def _fillings(free: Sequence[str], left: Sequence[int], fillers: Sequence[str]) 
 
 def closed_ranges(expression: ast.expr, modules: Mapping[str, str]) -> list[Range]:
     """Where in an expression calls are that take nothing but numbers, as ``jnp.arange(3)``."""
-    found: list[Range] = []
+    ranges: list[Range] = []
 
     def look(node: ast.AST) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Subscript)) and is_closed(child, modules):
-                found.append(range_of(child))
+                ranges.append(range_of(child))
             else:
                 look(child)
 
     look(expression)
-    return found
+    return ranges
 
 
 def is_closed(expression: ast.expr, modules: Mapping[str, str]) -> bool:
@@ -133,11 +128,11 @@ def is_within(inner: Range, outer: Range) -> bool:
     if None in (*inner, *outer):
         return False
     (a, b, c, d), (first, last, start, stop) = inner, outer
-    return (first, start) <= (a, c) and (b, d) <= (last, stop)  # type: ignore[operator]
+    return (first, start) <= (a, c) and (b, d) <= (last, stop)
 
 
 class _Cut(ast.NodeTransformer):
-    """Puts holes in the place of operands, and open names in the place of what is not known: ``open`` has these by their texts."""
+    """Puts holes in the place of operands, and open names in that of what is not known: ``open`` has these by their texts."""
 
     def __init__(self, top: ast.expr, operands: Sequence[Operand], modules: Mapping[str, str], apart: bool = False):
         self.top: ast.expr = _copied(top)
@@ -235,32 +230,18 @@ class _Cut(ast.NodeTransformer):
         return _parsed(text)
 
 
-@memoised(4096)
 def _is_pure(text: str) -> bool:
     """Whether printed code has what this names, and can call it without effects."""
     root, *path = text.split(".")
-    found = _SPACE.get(root)
+    value: Any = _SPACE.get(root)
     for name in path:
-        found = getattr(found, name, None)
-    if found is None and path != ["newaxis"] or not _FILES.isdisjoint(path):
+        value = getattr(value, name, None)
+    if value is None and path != ["newaxis"] or not _FILES.isdisjoint(path):
         return False
     if root == "np":
-        return (
-            path[-1:] != []
-            and path[-1] in _MAKERS
-            or isinstance(found, (float, int, np.ufunc, type(None)))
-            or isinstance(found, type)
-            and issubclass(found, np.generic)
-        )
+        kind = isinstance(value, type) and issubclass(value, np.generic)
+        return kind or isinstance(value, (float, int, np.ufunc, type(None))) or path[-1] in _MAKERS
     return root != "jax" or not path or path[0] in _OF_JAX
-
-
-class _Filled(ast.NodeTransformer):
-    def __init__(self, holes: Mapping[str, ast.expr]):
-        self.holes = holes
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.holes.get(node.id, node)
 
 
 def _parsed(text: str) -> ast.expr:
@@ -276,46 +257,5 @@ def _copied(node: Any) -> Any:
         return [_copied(x) for x in node]
     if not isinstance(node, ast.AST):
         return node
-    found = type(node)(**{name: _copied(getattr(node, name)) for name in type(node)._fields if hasattr(node, name)})
-    return ast.copy_location(found, node)
-
-
-# ---- what the source calls modules ----------------------------------------------------------------------------------
-
-
-def modules_of(file: str) -> Mapping[str, str]:
-    """What a file calls JAX's modules and functions, with what printed code calls them."""
-    return _imported("".join(linecache.getlines(file)))
-
-
-@memoised(64)
-def _imported(text: str) -> Mapping[str, str]:
-    found = dict(MODULES)
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return found
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                known = _printed(alias.name) if alias.asname else _printed(alias.name.partition(".")[0])
-                _note(found, alias.asname or alias.name.partition(".")[0], known)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                _note(found, alias.asname or alias.name, _printed(f"{node.module}.{alias.name}"))
-    return found
-
-
-def _note(found: dict[str, str], name: str, text: str | None) -> None:
-    if text is not None:
-        found[name] = text
-    else:
-        found.pop(name, None)
-
-
-def _printed(path: str) -> str | None:
-    """What printed code calls a module or function of JAX's; None for others."""
-    for name, text in sorted(_PUBLIC.items(), key=lambda pair: -len(pair[0])):
-        if path == name or path.startswith(f"{name}."):
-            return text + path[len(name) :]
-    return None
+    copy = type(node)(**{name: _copied(getattr(node, name)) for name in type(node)._fields if hasattr(node, name)})
+    return ast.copy_location(copy, node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -21,8 +21,8 @@ _SCOPE: Mapping[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
 
 
 class Spelled(NamedTuple):
-    """A text with ``{0}``, ``{1}`` for the operands. `results`: what it gives, each by its position among those of the program, None
-    for what that has not; `names`: what the source calls operands."""
+    """A text with ``{0}``, ``{1}`` for the operands. `results`: what it gives, each by its position among those of the program,
+    None for what that has not; `names`: what the source calls operands."""
 
     text: str
     results: tuple[int | None, ...]
@@ -75,7 +75,7 @@ def _same(form: Any, other: Any) -> tuple[int | None, ...] | None:
 
 
 def _ends(form: Any, known: dict[Any, int]) -> list[Any]:
-    """The results of a form, each with a number for what computes it, in whatever order the operations are: equal ones are equal."""
+    """The results of a form, each with a number for what computes it, which does not depend on the order of the operations."""
     rows, ends, avals = form
     values: list[Any] = []
 
@@ -111,10 +111,13 @@ def _numbers(program: JaxProgram) -> Iterator[str]:
         )
 
 
-def rounds(operations: Sequence[Hashable]) -> list[int]:
-    """How long the parts are into which operations that ran at one instruction may fall: one round of a loop each, or all of them."""
+def round_length(operations: Sequence[Any]) -> int:
+    """How many of the operations that ran at one instruction are one round of a loop; all of them where nothing repeats.
+
+    >>> round_length(["exp", "sum", "exp", "sum"]), round_length(["exp", "sum"])
+    (2, 2)
+    """
     count = len(operations)
-    for period in range(1, count // 2 + 1):
-        if count % period == 0 and all(operations[i] == operations[i - period] for i in range(period, count)):
-            return [period, count]
-    return [count]
+    periods = (period for period in range(1, count // 2 + 1) if count % period == 0)
+    same = (p for p in periods if all(operations[i] == operations[i - p] for i in range(p, count)))
+    return next(same, count)

@@ -234,8 +234,11 @@ def f(sources, real, fake, eps):
     slope = jax.grad(lambda mixed: jnp.sum(critic(mixed, w1, w2)))(mixed)
     norm = jnp.sqrt(jnp.sum(slope**2, axis=1))
     penalty = jnp.mean((norm - 1.0) ** 2)
-    t0 = 10.0 * penalty
-    loss = jnp.mean(critic(fake, w1, w2)) - jnp.mean(critic(real, w1, w2)) + t0
+    loss = (
+        jnp.mean(critic(fake, w1, w2))
+        - jnp.mean(critic(real, w1, w2))
+        + 10.0 * penalty
+    )
     return loss
 """
 

@@ -1,0 +1,58 @@
+"""What the source of a file says of names in it."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ...jaxprs.cache import memoised
+from .expressions import Range, range_of
+
+# What programs usually call JAX's modules, each with what printed code calls it.
+MODULES = {"jax": "jax", "jnp": "jnp", "np": "np", "lax": "jax.lax", "jsp": "jax.scipy", "nn": "jax.nn"}
+_PRINTED = {"jax.numpy": "jnp", "numpy": "np", "jax": "jax"}
+
+
+class Source(NamedTuple):
+    """What a file calls JAX's modules and functions, with what printed code calls them; and by where values are in
+    ``a, b = f(x), g(x)`` the name of each, and the line of all."""
+
+    modules: Mapping[str, str]
+    pairs: Mapping[Range, tuple[str, int]]
+
+
+def source_of(file: str) -> Source:
+    """What the source of a file says; of one that cannot be read what is usual."""
+    return _read("".join(linecache.getlines(file)))
+
+
+@memoised(64)
+def _read(text: str) -> Source:
+    source = Source(dict(MODULES), {})
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return source
+    modules: dict[str, str | None] = {}
+    pairs: dict[Range, tuple[str, int]] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                for each in names:
+                    path = each.name if each.asname else each.name.partition(".")[0]
+                    modules[each.asname or path] = _printed(path)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                modules |= {each.asname or each.name: _printed(f"{module}.{each.name}") for each in names}
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
+                own = [(name, x) for name, x in zip(names, values, strict=True) if not isinstance(x, ast.Name)]
+                pairs |= {range_of(x): (name.id, node.lineno) for name, x in own if isinstance(name, ast.Name)}
+    known = {name: text for name, text in (MODULES | modules).items() if text is not None}
+    return Source(known, pairs)
+
+
+def _printed(path: str) -> str | None:
+    """What printed code calls a module or function of JAX's; None for others."""
+    root = next((root for root in _PRINTED if path == root or path.startswith(f"{root}.")), None)
+    return None if root is None else _PRINTED[root] + path[len(root) :]
