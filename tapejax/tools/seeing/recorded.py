@@ -176,6 +176,7 @@ class Writer:
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
         self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
         self._opened: dict[int, tuple[Recording, ValueMap[int]] | None] = {}
+        self._made_inside = ValueMap[int]()  # `made`, of what calls that are opened do
 
     def take_trees(self, paths: ValueMap[Path], shapes: Mapping[str, Any], named: ValueMap[Path]) -> None:
         """Takes trees that are given, and those that are computed of them; the arguments are those of `trees.Computed`."""
@@ -199,9 +200,12 @@ class Writer:
                 known.setdefault(slot, object())  # of a result that nothing reads
             ins, outs = ([known[slot] for slot in slots] for slots in (step.ins, step.outs))
             position = next((made[x] for x in outs if x in made), None)
+            inside = next((self._made_inside[x] for x in outs if x in self._made_inside), None)
+            if inside is not None and self._entries[inside].op == step.op:  # and not the call that it is in
+                position = inside
             calls = () if position is None else self._calls[position]
-            inside = () if position is None or not self.folds else inside_of(self._entries[position])
-            line = Line(step.op, ins, outs, step.active_ins, step.active_outs, calls, inside)
+            library = () if position is None or not self.folds else inside_of(self._entries[position])
+            line = Line(step.op, ins, outs, step.active_ins, step.active_outs, calls, library)
             found += [line] if position is None else self._lines_of(line, position)
         return found
 
@@ -220,6 +224,7 @@ class Writer:
             self._calls += [line.calls + calls for calls in calls_of(entries)]
             made = ValueMap((x, start + i) for i, entry in enumerate(entries) for x in entry.outputs)
             self.made = ValueMap([*made.items(), *self.made.items()])
+            self._made_inside.update(made)
             self._opened[position] = None if inside is None else (inside, made)
         if (opened := self._opened[position]) is None:
             return self._by_leaf(line)

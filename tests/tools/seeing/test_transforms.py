@@ -1,0 +1,113 @@
+"""What JAX's transformations ran in a block, in printed code: the transformation of the user's function, plain and under `jax.jit`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_computed_trees import pasted
+
+import tapejax
+
+
+def array(seed, *shape):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), jnp.float32)
+
+
+def mse(params, x, y):
+    return jnp.mean((jnp.tanh(x @ params["w"]) @ params["v"] - y) ** 2)
+
+
+def adapted(params, x, y):
+    grads = jax.grad(mse)(params, x, y)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+
+def meta(params, xs, ys, xq, yq):
+    return mse(adapted(params, xs, ys), xq, yq)
+
+
+def maml(params, xs, ys, xq, yq):
+    value, grads = jax.value_and_grad(meta)(params, xs, ys, xq, yq)
+    return value, jax.tree.map(lambda p, g: p - 0.01 * g, params, grads)
+
+
+@jax.custom_vjp
+def fixed_point(w, x):
+    z = jnp.zeros_like(x)
+    for _ in range(3):
+        z = jnp.tanh(w @ z + x)
+    return z
+
+
+def fixed_point_fwd(w, x):
+    z = fixed_point(w, x)
+    return z, (w, x, z)
+
+
+def fixed_point_bwd(kept, cotangent):
+    w, x, z = kept
+    jac = jax.jacobian(lambda z: jnp.tanh(w @ z + x))(z)
+    u = jnp.linalg.solve(jnp.eye(z.shape[0]) - jac.T, cotangent)
+    return jax.vjp(lambda w, x: jnp.tanh(w @ z + x), w, x)[1](u)
+
+
+fixed_point.defvjp(fixed_point_fwd, fixed_point_bwd)
+
+
+def implicit(w, x, y):
+    value, slope = jax.value_and_grad(lambda w: jnp.sum((fixed_point(w, x) - y) ** 2))(w)
+    return value, w - 0.1 * slope
+
+
+PARAMS = {"w": array(0, 3, 4), "v": array(1, 4)}
+PROGRAMS = {
+    maml: (PARAMS, array(2, 5, 3), array(3, 5), array(4, 6, 3), array(5, 6)),
+    implicit: (0.3 * array(0, 3, 3), array(1, 3), array(2, 3)),
+}
+
+
+def definitions(code):
+    return code.code[code.code.index("def ") :]
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["32", "64"])
+@pytest.mark.parametrize("jitted", [False, True], ids=["plain", "jit"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_the_same_numbers_at_other_inputs(program, jitted, wide):
+    with jax.enable_x64(wide):
+        args = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64 if wide else jnp.float32), PROGRAMS[program])
+        f = pasted(tapejax.code(jax.jit(program) if jitted else program, *args))
+        other = jax.tree.map(lambda x: x * 1.1 + 0.01, args)
+        close = {"rtol": 1e-9, "atol": 1e-9} if wide else {"rtol": 1e-4, "atol": 1e-5}
+
+        def total(function):
+            return lambda *xs: sum(jnp.sum(jnp.sin(y)) for y in jax.tree.leaves(function(*xs)))
+
+        for a, b in ((f(*other), program(*other)), (jax.grad(total(f))(*other), jax.grad(total(program))(*other))):
+            jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, **close), a, b)
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["plain", "jit"])
+def test_a_gradient_of_a_gradient(jitted):
+    assert definitions(tapejax.code(jax.jit(maml) if jitted else maml, *PROGRAMS[maml])) == (
+        """\
+def mse(params, x, y):
+    return jnp.mean((jnp.tanh(x @ params["w"]) @ params["v"] - y) ** 2)
+
+
+def adapted(params, x, y):
+    grads = jax.grad(lambda params: mse(params, x, y))(params)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+
+def meta(params, xs, ys, xq, yq):
+    t0 = adapted(params, xs, ys)
+    return mse(t0, xq, yq)
+
+
+# for xs: float32[5,3], ys: float32[5], xq: float32[6,3], yq: float32[6]
+def f(params, xs, ys, xq, yq):
+    t0, grads = jax.value_and_grad(lambda params: meta(params, xs, ys, xq, yq))(params)
+    return t0, jax.tree.map(lambda p, g: p - 0.01 * g, params, grads)
+"""
+    )
