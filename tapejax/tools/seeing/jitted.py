@@ -27,6 +27,7 @@ from ...tape.recording import Entry, Recording
 from . import transforms
 from .again import adopted
 from .inside import CASTS, OPERATIONS, frames_of, program_of
+from .regions import restricted
 
 
 def recorded(entry: Entry, recording: Recording) -> Recording | None:
@@ -47,7 +48,11 @@ def recorded(entry: Entry, recording: Recording) -> Recording | None:
             outputs = None if places is None else _run(program, places, entry.inputs, (), inside.entries)
         except Exception:  # an input was donated, or what is called cannot run here
             return None
-    return None if outputs is None else adopted(transforms.folded(inside, outputs), outputs, entry)
+    if outputs is None:
+        return None
+    found = transforms.folded(inside, outputs)
+    found.entries = restricted(found.entries, outputs)
+    return adopted(found, outputs, entry)
 
 
 def _body(jaxpr: JaxProgram) -> JaxProgram:
@@ -145,8 +150,9 @@ def _run(
             known.update(zip(first.outvars, results, strict=True))
             continue
         made, ins = [v for eqn in equations for v in eqn.outvars], _read_by(equations)
-        # what nobody reads may be the number that a gradient is of
-        outs = [v for v in made if last.get(v, 0) > i or v not in last and v.aval.shape == ()]
+        # what nobody reads may be what a derivative is of
+        inside = any(map(transformation, places))
+        outs = [v for v in made if last.get(v, 0) > i or v not in last and (inside or v.aval.shape == ())]
         op = Op(_name(equations), _as_function(jaxpr.replace(invars=ins, eqns=equations, outvars=outs)))
         values = read(ins)
         results = active.distinct(op.fn(*values), values)

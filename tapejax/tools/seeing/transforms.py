@@ -13,10 +13,10 @@ from ...places import transformation
 from ...tape import active
 from ...tape.recording import Entry, Recording
 from ..writing.graph import ValueSet
-from . import gradients
+from . import batched, gradients
 from .regions import Fold, Region, parts, runs
 
-_RECOGNISERS = {"gradient": gradients.recognised}
+_RECOGNISERS = {"gradient": gradients.recognised, "vmap": batched.recognised}
 
 
 def folded(recording: Recording, wanted: Values) -> Recording:

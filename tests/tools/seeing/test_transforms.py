@@ -59,9 +59,72 @@ def implicit(w, x, y):
     return value, w - 0.1 * slope
 
 
+def critic(w, x):
+    return jnp.tanh(x @ w[0]) @ w[1]
+
+
+def penalty(w, real, fake, eps):
+    def loss(w):
+        mix = eps[:, None] * real + (1 - eps[:, None]) * fake
+        slopes = jax.vmap(jax.grad(critic, argnums=1), in_axes=(None, 0))(w, mix)
+        norms = jnp.sqrt(jnp.sum(slopes**2, axis=1) + 1e-12)
+        return jnp.mean(critic(w, fake)) - jnp.mean(critic(w, real)) + 10.0 * jnp.mean((norms - 1) ** 2)
+
+    value, grads = jax.value_and_grad(loss)(w)
+    return value, [p - 0.01 * g for p, g in zip(w, grads, strict=True)]
+
+
+def u(params, x):
+    return jnp.tanh(x * params["w"] + params["b"]) @ params["v"]
+
+
+def residual(params, x):
+    return jax.grad(jax.grad(u, argnums=1), argnums=1)(params, x) + u(params, x)
+
+
+def pinn(params, xs):
+    def loss(params):
+        return jnp.mean(jax.vmap(residual, in_axes=(None, 0))(params, xs) ** 2) + (u(params, 0.5) - 1.0) ** 2
+
+    value, grads = jax.value_and_grad(loss)(params)
+    return value, {k: params[k] - 0.01 * grads[k] for k in params}
+
+
+def squared_error(w, x, y):
+    return (x @ w - y) ** 2
+
+
+def per_example(w, x, y):
+    grads = jax.vmap(jax.grad(squared_error), in_axes=(None, 0, 0))(w, x, y)
+    clipped = grads / jnp.maximum(jnp.linalg.norm(grads, axis=1, keepdims=True), 1.0)
+    return w - 0.1 * jnp.mean(clipped, axis=0)
+
+
+def distance(a, b):
+    return jnp.sqrt(jnp.sum((a - b) ** 2))
+
+
+def pairwise(points, centers):
+    return jax.vmap(lambda p: jax.vmap(lambda c: distance(p, c))(centers))(points)
+
+
+def network(params, x):
+    h = jax.nn.relu(params["w"].T @ x)
+    return jax.nn.log_softmax(jnp.concatenate([h, h[:2] * 2.0]))[1:3].sum()
+
+
+def of_a_batch(params, xs):
+    return jnp.mean(jax.vmap(network, in_axes=(None, 0))(params, xs))
+
+
 PARAMS = {"w": array(0, 3, 4), "v": array(1, 4)}
 PROGRAMS = {
     maml: (PARAMS, array(2, 5, 3), array(3, 5), array(4, 6, 3), array(5, 6)),
+    penalty: ([array(0, 3, 4), array(1, 4)], array(2, 5, 3), array(3, 5, 3), jnp.abs(array(4, 5)) % 1),
+    pinn: ({"w": array(0, 4), "b": array(1, 4), "v": array(2, 4)}, array(3, 7)),
+    per_example: (array(0, 3), array(1, 8, 3), array(2, 8)),
+    pairwise: (array(0, 6, 3), array(1, 6, 3)),
+    of_a_batch: (PARAMS, array(2, 5, 3)),
     implicit: (0.3 * array(0, 3, 3), array(1, 3), array(2, 3)),
 }
 
@@ -111,3 +174,20 @@ def f(params, xs, ys, xq, yq):
     return t0, jax.tree.map(lambda p, g: p - 0.01 * g, params, grads)
 """
     )
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["plain", "jit"])
+@pytest.mark.parametrize(
+    ("program", "lines"),
+    [
+        (penalty, ["slopes = jax.vmap(jax.grad(lambda "]),
+        (pinn, ["    return jax.grad(jax.grad(lambda x: u", "jnp.mean(jax.vmap(lambda xs: residual(params, xs))(xs) ** 2)"]),
+        (per_example, ["grads = jax.vmap(lambda x, y: jax.grad(lambda w: squared_error(w, x, y))(w))(x, y)"]),
+        (pairwise, ["jax.vmap(lambda points: jax.vmap(lambda centers: distance(points, centers))(centers))("]),
+        (of_a_batch, ["jax.nn.relu(params[\"w\"].T @ x)", "jax.vmap(lambda xs: network(params, xs))(xs)"]),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_a_function_of_one_example(program, lines, jitted):
+    code = tapejax.code(jax.jit(program) if jitted else program, *PROGRAMS[program]).code
+    assert [line for line in lines if line not in code] == []
