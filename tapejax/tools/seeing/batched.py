@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,8 @@ from ..writing.graph import ValueMap, ValueSet
 from ..writing.unbatching import unbatched
 from .regions import Fold, Region, restricted, run
 from .spelling import canonical
+
+Rows: TypeAlias = ValueMap[tuple[Value, int | None]]  # what values are for the first example, and the axis of the batch
 
 # Inputs of which it is not sure whether they have an axis of the batch: so many are tried in both ways.
 UNSURE = 4
@@ -74,7 +76,7 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
     form = canonical(recorded)
     for batch in _batches(inputs, *sizes):
         try:
-            rows = ValueMap((x, (jax.lax.index_in_dim(x, 0, keepdims=False), 0)) for x in batch)
+            rows = Rows((x, (jax.lax.index_in_dim(x, 0, keepdims=False), 0)) for x in batch)
             alone, ends = _one_example(region.entries, results, rows)
             given = [rows[x][0] for x in batch]
             others = [x for x in inputs if x not in ValueSet(batch)]
@@ -112,10 +114,8 @@ def _inner(entries: Sequence[Entry], region: Region) -> list[Entry]:
     ]
 
 
-def _one_example(
-    entries: Sequence[Entry], results: Values, rows: ValueMap[tuple[Value, int | None]]
-) -> tuple[list[Entry], list[Value]]:
-    """The entries for one example, and the results. `rows`: of what has an axis of the batch, the first row and that axis."""
+def _one_example(entries: Sequence[Entry], results: Values, rows: Rows) -> tuple[list[Entry], list[Value]]:
+    """The entries for one example, and the results. `rows`: of what has an axis of the batch."""
     found = []
     for entry in entries:
         given, axes = zip(*[rows.get(x, (x, None)) for x in entry.inputs], strict=True) if entry.inputs else ((), ())
@@ -132,10 +132,9 @@ def _one_example(
             known = [next(it) if x is None else x for it in [iter(made)] for x in known]
             found.append(entry._replace(op=op, inputs=given, outputs=tuple(made), kept=None))
         rows.update(zip(entry.outputs, zip(known, outs, strict=True), strict=True))
-    ends = [rows[x] for x in results]
-    if any(axis != 0 for _, axis in ends):
+    if any(rows[x][1] != 0 for x in results):
         raise ValueError("a result has another axis of the batch")
-    return found, [x for x, _ in ends]
+    return found, [rows[x][0] for x in results]
 
 
 def _aliases(program: JaxProgram, given: Values) -> list[Any]:

@@ -50,9 +50,7 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
     return None
 
 
-def _derivative(
-    before: Sequence[Entry], number: Value, sources: Values, results: Values, region: Region
-) -> Entry:
+def _derivative(before: Sequence[Entry], number: Value, sources: Values, results: Values, region: Region) -> Entry:
     """The gradient of a `number`, which the entries `before` make, as one operation."""
     part = Recording()
     part.entries = [*before]
@@ -62,7 +60,7 @@ def _derivative(
 
 
 def _sources(forward: Sequence[Entry], number: Value, entries: Sequence[Entry], results: Values) -> list[Value] | None:
-    """With respect to what the `results` are the gradient of `number`, to which `forward` leads; None if it is no such gradient."""
+    """With respect to what the `results` are the gradient of `number`, to which `forward` leads; None if they are not."""
     inputs = [x for x, _ in Graph(forward).leaves([number])]
     moving = [x for x in inputs if has_tangent(x)]
 

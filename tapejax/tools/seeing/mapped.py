@@ -18,7 +18,7 @@ from .scopes import Function, Statement, new_key
 
 
 class OfExample(Within):
-    """The scope of a function of one example. `rows`: of each array that has an axis of the batch the row of the first example."""
+    """The scope of a function of one example. `rows`: of each array with an axis of the batch the row of the first one."""
 
     def __init__(self, parent: Scope, local: ValueSet, varying: ValueSet, lines: Sequence[Line], rows: ValueMap[Value]):
         super().__init__(parent, local, varying)
@@ -40,7 +40,7 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     """The statements for a line whose operation is a `MappedOp`, at `depth` in `scope`."""
     op: Any = line.op
     batch = list(line.inputs[: len(op.rows)])
-    varying = ValueSet(line.inputs[i] for i in line.active_ins) - ValueSet(batch)
+    varying = ValueSet(line.inputs[i] for i in line.active_ins if i >= len(batch))
     lines = _lines(writer, line, varying)
     local = ValueSet([*op.rows, *(x for each in lines for x in each.outputs)])
     actives = (tuple([i for i, x in enumerate(each.inputs) if x in local]) for each in lines)
@@ -74,5 +74,3 @@ def _lines(writer: Writer, line: Line, varying: ValueSet) -> list[Line]:
     sources = [Source(x, watched=True) for x in (*op.rows, *varying)]
     query = Query(recording, op.ends, sources, include_nondifferentiable=True)
     return writer.with_constants(writer.lines(*query.program(), made), recording, made)
-
-

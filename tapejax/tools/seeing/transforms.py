@@ -42,7 +42,7 @@ def folded(recording: Recording, wanted: Values) -> Recording:
 
 
 def fold(entries: Sequence[Entry], used: ValueSet, level: int) -> list[Entry]:
-    """`entries`, with the transformations in them that are in `level` others as one entry each; of their values some are `used`."""
+    """`entries`, where each transformation that is in `level` others is one entry; of their values some are `used`."""
     return [entry for *_, found in _replaced(entries, used, level) for entry in found]
 
 

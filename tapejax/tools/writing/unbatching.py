@@ -112,7 +112,8 @@ def _at(row: Row, axis: int) -> Row:
 def _broadcast(eqn: Equation, row: Row) -> Row:
     shape, dims = tuple(eqn.params["shape"]), tuple(map(int, eqn.params["broadcast_dimensions"]))
     if row.axis is None:
-        return Row(*_bound(eqn, [row.x]), None, row.x, dims)
+        (x,) = _bound(eqn, [row.x])
+        return Row(x, None, row.x, dims)
     axis = dims[row.axis]
     own, dims = _without(shape, axis), _shifted(_without(dims, row.axis), axis)
     same = own == row.x.shape and dims == tuple(range(len(own)))
@@ -196,7 +197,8 @@ def _slice(eqn: Equation, rows: list[Row]) -> list[Row]:
         raise Unclear("slice")
     strides = None if p["strides"] is None else _without(p["strides"], axis)
     own = {key: _without(p[key], axis) for key in ("start_indices", "limit_indices")}
-    return [Row(*_bound(eqn, [row.x], **own, strides=strides), axis)]
+    (x,) = _bound(eqn, [row.x], **own, strides=strides)
+    return [Row(x, axis)]
 
 
 def _product(eqn: Equation, rows: list[Row]) -> list[Row]:
@@ -255,10 +257,10 @@ def _no(what: str) -> int:
 
 
 _ELEMENTWISE = """
-abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp complex conj convert_element_type copy copy_p cos cosh
-digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag integer_pow is_finite le lgamma log log1p logistic lt max min mul ne
-neg nextafter not one_minus_square or pow real reduce_precision rem round rsqrt select_n sign sin sinh sqrt square stop_gradient sub
-tan tanh xor
+abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp complex conj convert_element_type copy copy_p
+cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag integer_pow is_finite le lgamma log log1p
+logistic lt max min mul ne neg nextafter not one_minus_square or pow real reduce_precision rem round rsqrt select_n sign
+sin sinh sqrt square stop_gradient sub tan tanh xor
 """.split()
 _REDUCTIONS = "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or argmax argmin".split()
 _RULES: dict[str, Rule] = {
@@ -275,4 +277,3 @@ _RULES: dict[str, Rule] = {
     "dot_general": _product,
     "custom_jvp_call": _with_rule,
 }
-

@@ -1,4 +1,4 @@
-"""What JAX's transformations ran in a block, in printed code: the transformation of the user's function, plain and under `jax.jit`."""
+"""What JAX's transformations ran in a block, in printed code: as such, of the user's function, plain and under `jax.jit`."""
 
 import jax
 import jax.numpy as jnp
@@ -133,8 +133,7 @@ def definitions(code):
     return code.code[code.code.index("def ") :]
 
 
-@pytest.mark.parametrize("wide", [False, True], ids=["32", "64"])
-@pytest.mark.parametrize("jitted", [False, True], ids=["plain", "jit"])
+@pytest.mark.parametrize(("jitted", "wide"), [(False, False), (True, True)], ids=["plain-32", "jit-64"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_the_same_numbers_at_other_inputs(program, jitted, wide):
     with jax.enable_x64(wide):
@@ -181,10 +180,19 @@ def f(params, xs, ys, xq, yq):
     ("program", "lines"),
     [
         (penalty, ["slopes = jax.vmap(jax.grad(lambda "]),
-        (pinn, ["    return jax.grad(jax.grad(lambda x: u", "jnp.mean(jax.vmap(lambda xs: residual(params, xs))(xs) ** 2)"]),
+        (
+            pinn,
+            [
+                "    return jax.grad(jax.grad(lambda x: u",
+                "jnp.mean(jax.vmap(lambda xs: residual(params, xs))(xs) ** 2)",
+            ],
+        ),
         (per_example, ["grads = jax.vmap(lambda x, y: jax.grad(lambda w: squared_error(w, x, y))(w))(x, y)"]),
-        (pairwise, ["jax.vmap(lambda points: jax.vmap(lambda centers: distance(points, centers))(centers))("]),
-        (of_a_batch, ["jax.nn.relu(params[\"w\"].T @ x)", "jax.vmap(lambda xs: network(params, xs))(xs)"]),
+        (
+            pairwise,
+            ["return jax.vmap(lambda centers: distance(points, centers))(centers)", "jax.vmap(example)(points)"],
+        ),
+        (of_a_batch, ["h = jax.nn.relu(w.T @ x)", "jnp.mean(jax.vmap(lambda xs: network("]),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
