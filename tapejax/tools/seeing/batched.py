@@ -116,12 +116,12 @@ def _inner(entries: Sequence[Entry], region: Region) -> list[Entry]:
 
 def _one_example(entries: Sequence[Entry], results: Values, rows: Rows) -> tuple[list[Entry], list[Value]]:
     """The entries for one example, and the results. `rows`: of what has an axis of the batch."""
-    found = []
+    alone = []
     for entry in entries:
         given, axes = zip(*[rows.get(x, (x, None)) for x in entry.inputs], strict=True) if entry.inputs else ((), ())
         ends = [i for i, x in enumerate(entry.outputs) if x in ValueSet(results)]
         if all(axis is None for axis in axes) and not ends:
-            found.append(entry._replace(inputs=given))
+            alone.append(entry._replace(inputs=given))
             continue
         program, outs = unbatched(jax.make_jaxpr(entry.op.fn)(*entry.inputs), axes, given, ends)
         known = _aliases(program, given)
@@ -130,11 +130,11 @@ def _one_example(entries: Sequence[Entry], results: Values, rows: Rows) -> tuple
             op = Op(entry.op.name, functools.partial(_evaluated, program, new))
             made = op.fn(*given)
             known = [next(it) if x is None else x for it in [iter(made)] for x in known]
-            found.append(entry._replace(op=op, inputs=given, outputs=tuple(made), kept=None))
+            alone.append(entry._replace(op=op, inputs=given, outputs=tuple(made), kept=None))
         rows.update(zip(entry.outputs, zip(known, outs, strict=True), strict=True))
     if any(rows[x][1] != 0 for x in results):
         raise ValueError("a result has another axis of the batch")
-    return found, [rows[x][0] for x in results]
+    return alone, [rows[x][0] for x in results]
 
 
 def _aliases(program: JaxProgram, given: Values) -> list[Any]:

@@ -50,9 +50,9 @@ def recorded(entry: Entry, recording: Recording) -> Recording | None:
             return None
     if outputs is None:
         return None
-    found = transforms.folded(inside, outputs)
-    found.entries = restricted(found.entries, outputs)
-    return adopted(found, outputs, entry)
+    folded = transforms.folded(inside, outputs)
+    folded.entries = restricted(folded.entries, outputs)
+    return adopted(folded, outputs, entry)
 
 
 def _body(jaxpr: JaxProgram) -> JaxProgram:

@@ -29,11 +29,11 @@ class OfExample(Within):
 
     def _computed(self, level: ValueSet) -> ValueSet:
         """What varies around, with what is computed of it for the one example."""
-        found = ValueSet([*level, *(row for x, row in self._rows.items() if x in level)])
+        computed = ValueSet([*level, *(row for x, row in self._rows.items() if x in level)])
         for line in self._lines:
-            if not found.isdisjoint(line.inputs):
-                found.update(line.outputs)
-        return found
+            if not computed.isdisjoint(line.inputs):
+                computed.update(line.outputs)
+        return computed
 
 
 def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statement]:

@@ -85,13 +85,13 @@ def restricted(entries: Sequence[Entry], wanted: Iterable[Value]) -> list[Entry]
 
 def parts(entries: Sequence[Entry], wanted: Iterable[Value]) -> list[Entry | None]:
     """For each entry what of it leads to what is `wanted`."""
-    found, used = list[Entry | None](), ValueSet(wanted)
+    needed, used = list[Entry | None](), ValueSet(wanted)
     for entry in reversed(entries):
         kept = [i for i, x in enumerate(entry.outputs) if x in used]
         whole = len(kept) == len(entry.outputs) or type(entry.op) is not Op
-        found.append((entry if whole else _part(entry, kept)) if kept else None)
+        needed.append((entry if whole else _part(entry, kept)) if kept else None)
         used.update(entry.inputs if kept else ())
-    return found[::-1]
+    return needed[::-1]
 
 
 def _part(entry: Entry, kept: Sequence[int]) -> Entry:

@@ -26,14 +26,14 @@ def folded(recording: Recording, wanted: Values) -> Recording:
         return recording
     shorter = recording.continuation()
     shorter.entries = []
-    positions: list[int] = []  # of each entry in what is found
+    positions: list[int] = []  # of each entry in what is new
     with active.outside():
-        for start, stop, found in _replaced(recording.entries, ValueSet(wanted), 0):
+        for start, stop, new in _replaced(recording.entries, ValueSet(wanted), 0):
             first = len(shorter.entries)
-            shorter.entries += [_plain(entry) for entry in found]
-            same = found == recording.entries[start:stop]
+            shorter.entries += [_plain(entry) for entry in new]
+            same = new == recording.entries[start:stop]
             positions += range(first, len(shorter.entries)) if same else [first] * (stop - start)
-            for x in () if same else (x for entry in found for x in entry.outputs):
+            for x in () if same else (x for entry in new for x in entry.outputs):
                 shorter.bound.pop(id(x), None)  # what it came of is no longer one of the entries
     positions.append(len(shorter.entries))
     shorter.watched = {key: (x, positions[begin]) for key, (x, begin) in recording.watched.items()}
@@ -48,18 +48,18 @@ def fold(entries: Sequence[Entry], used: ValueSet, level: int) -> list[Entry]:
 
 def _replaced(entries: Sequence[Entry], used: ValueSet, level: int) -> list[tuple[int, int, list[Entry]]]:
     """Ranges of positions, with the entries in their place."""
-    found: list[tuple[int, int, list[Entry]]] = []
+    ranges: list[tuple[int, int, list[Entry]]] = []
     needed, last = parts(entries, used), 0
     for start, stop, kind in runs(entries, level):
-        found += [(last, start, list(entries[last:start]))] if start > last else []
+        ranges += [(last, start, list(entries[last:start]))] if start > last else []
         last, inside = stop, list(entries[start:stop])
         reading = (entry for entry in (*needed[:start], *needed[stop:]) if entry is not None)
         outside = ValueSet([*used, *(x for entry in reading for x in entry.inputs)])
         region = Region(inside, level, ValueSet(x for entry in inside for x in entry.outputs if x in outside), kind)
         recognised = _RECOGNISERS.get(kind)
         new = recognised(region, fold) if recognised else None
-        found.append((start, stop, fold(inside, region.used, level + 1) if new is None else new))
-    return [*found, (last, len(entries), list(entries[last:]))] if last < len(entries) else found
+        ranges.append((start, stop, fold(inside, region.used, level + 1) if new is None else new))
+    return [*ranges, (last, len(entries), list(entries[last:]))] if last < len(entries) else ranges
 
 
 def _plain(entry: Entry) -> Entry:

@@ -21,7 +21,7 @@ class Unclear(Exception):
 
 
 @dataclasses.dataclass
-class Row:
+class Unbatched:
     """What a value is for one example: the value itself where it has no axis for the batch.
 
     `plain`: what it was before axes of length one were put in, or it was repeated; `dims`: where the axes of that are in it.
@@ -33,7 +33,7 @@ class Row:
     dims: tuple[int, ...] = ()
 
 
-Rule: TypeAlias = Callable[[Equation, list[Row]], list[Row]]
+Rule: TypeAlias = Callable[[Equation, list[Unbatched]], list[Unbatched]]
 
 
 def unbatched(
@@ -50,33 +50,33 @@ def unbatched(
     Raises:
       Unclear: for an equation that has no rule here.
     """
-    found: list[int | None] = []
+    moved: list[int | None] = []
 
     def one(*xs: Value) -> list[Value]:
-        outs = _run(program, [Row(x, axis) for x, axis in zip(xs, axes, strict=True)])
+        outs = _run(program, [Unbatched(x, axis) for x, axis in zip(xs, axes, strict=True)])
         outs = [_at(out, 0) if i in results and out.axis is None else out for i, out in enumerate(outs)]
-        found[:] = [out.axis for out in outs]
+        moved[:] = [out.axis for out in outs]
         return [out.x for out in outs]
 
-    return jax.make_jaxpr(one)(*rows), found
+    return jax.make_jaxpr(one)(*rows), moved
 
 
-def _run(program: JaxProgram, rows: Sequence[Row]) -> list[Row]:
-    def equation(eqn: Equation, given: Sequence[Any]) -> list[Row]:
-        return _equation(eqn, [x if isinstance(x, Row) else Row(x) for x in given])
+def _run(program: JaxProgram, rows: Sequence[Unbatched]) -> list[Unbatched]:
+    def equation(eqn: Equation, given: Sequence[Any]) -> list[Unbatched]:
+        return _equation(eqn, [x if isinstance(x, Unbatched) else Unbatched(x) for x in given])
 
     outs = evaluate(program, rows, equation)
-    return [x if isinstance(x, Row) else Row(x) for x in outs]
+    return [x if isinstance(x, Unbatched) else Unbatched(x) for x in outs]
 
 
-def _equation(eqn: Equation, rows: list[Row]) -> list[Row]:
+def _equation(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     name = eqn.primitive.name
     if name in contents.JIT:
         return _run(eqn.params["jaxpr"], rows)
     if name == "broadcast_in_dim":
         return [_broadcast(eqn, rows[0])]
     if all(row.axis is None for row in rows):
-        return [Row(x) for x in _bound(eqn, [row.x for row in rows])]
+        return [Unbatched(x) for x in _bound(eqn, [row.x for row in rows])]
     if eqn.effects or name not in _RULES:
         raise Unclear(name)
     return _RULES[name](eqn, rows)
@@ -96,35 +96,35 @@ def _shifted(axes: Sequence[int], axis: int) -> tuple[int, ...]:
     return tuple([int(a) - (a > axis) for a in axes if a != axis])
 
 
-def _at(row: Row, axis: int) -> Row:
+def _at(row: Unbatched, axis: int) -> Unbatched:
     """A value without a batch that was repeated for it along `axis`, or has an axis of length one there."""
     shape = _without(row.x.shape, axis)
     if row.plain is not None and axis not in row.dims:
         dims = _shifted(row.dims, axis)
         plain = row.plain
         x = plain if plain.shape == shape else jax.lax.broadcast_in_dim(plain, shape, dims)
-        return Row(x, axis, plain, dims)
+        return Unbatched(x, axis, plain, dims)
     if row.x.shape[axis] != 1:
         raise Unclear("repeated")
-    return Row(jax.lax.squeeze(row.x, (axis,)), axis)
+    return Unbatched(jax.lax.squeeze(row.x, (axis,)), axis)
 
 
-def _broadcast(eqn: Equation, row: Row) -> Row:
+def _broadcast(eqn: Equation, row: Unbatched) -> Unbatched:
     shape, dims = tuple(eqn.params["shape"]), tuple(map(int, eqn.params["broadcast_dimensions"]))
     if row.axis is None:
         (x,) = _bound(eqn, [row.x])
-        return Row(x, None, row.x, dims)
+        return Unbatched(x, None, row.x, dims)
     axis = dims[row.axis]
     own, dims = _without(shape, axis), _shifted(_without(dims, row.axis), axis)
     same = own == row.x.shape and dims == tuple(range(len(own)))
     x = row.x if same else jax.lax.broadcast_in_dim(row.x, own, dims)
-    return Row(x, axis, row.x, dims)
+    return Unbatched(x, axis, row.x, dims)
 
 
 # ---- rules ----------------------------------------------------------------------------------------------------------
 
 
-def _elementwise(eqn: Equation, rows: list[Row]) -> list[Row]:
+def _elementwise(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     rank = len(eqn.outvars[0].aval.shape)
     axes = {row.axis for row in rows if row.axis is not None}
     if len(axes) != 1 or any(row.axis is not None and row.x.ndim != rank - 1 for row in rows):
@@ -132,29 +132,29 @@ def _elementwise(eqn: Equation, rows: list[Row]) -> list[Row]:
     (axis,) = axes
     shape = _without(eqn.outvars[0].aval.shape, axis)
     xs = [row.x if row.axis is None and row.x.ndim == 0 else _narrow(row, axis, shape) for row in rows]
-    return [Row(x, axis) for x in _bound(eqn, xs)]
+    return [Unbatched(x, axis) for x in _bound(eqn, xs)]
 
 
-def _narrow(row: Row, axis: int, shape: tuple[int, ...]) -> Value:
+def _narrow(row: Unbatched, axis: int, shape: tuple[int, ...]) -> Value:
     """One operand, as it was before it was given the rank of the others."""
     row = _at(row, axis) if row.axis is None else row
     scalar = row.plain is not None and row.plain.ndim == 0 and row.x.shape != shape
     return row.plain if scalar else row.x
 
 
-def _reduction(eqn: Equation, rows: list[Row]) -> list[Row]:
+def _reduction(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     (row,) = rows
     axis = _moving(row.axis)
     if axis in eqn.params["axes"]:
         raise Unclear("over the batch")
     (x,) = _bound(eqn, [row.x], axes=_shifted(eqn.params["axes"], axis))
-    return [Row(x, axis - sum(a < axis for a in eqn.params["axes"]))]
+    return [Unbatched(x, axis - sum(a < axis for a in eqn.params["axes"]))]
 
 
 def _along(key: str) -> Rule:
     """A rule for what goes along the axis that a parameter says, or the axes."""
 
-    def rule(eqn: Equation, rows: list[Row]) -> list[Row]:
+    def rule(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
         axis = next(row.axis for row in rows if row.axis is not None)
         if any(row.axis not in (None, axis) for row in rows):
             raise Unclear("axes")
@@ -164,64 +164,64 @@ def _along(key: str) -> Rule:
             raise Unclear("along the batch")
         own = _shifted(along, axis)
         xs = [(_at(row, axis) if row.axis is None else row).x for row in rows]
-        return [Row(x, axis) for x in _bound(eqn, xs, **{key: own if isinstance(given, tuple) else own[0]})]
+        return [Unbatched(x, axis) for x in _bound(eqn, xs, **{key: own if isinstance(given, tuple) else own[0]})]
 
     return rule
 
 
-def _transpose(eqn: Equation, rows: list[Row]) -> list[Row]:
+def _transpose(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     (row,), order = rows, [*map(int, eqn.params["permutation"])]
     own = _shifted(order, _moving(row.axis))
     x = row.x if own == tuple(range(len(own))) else jax.lax.transpose(row.x, own)
-    return [Row(x, order.index(_moving(row.axis)))]
+    return [Unbatched(x, order.index(_moving(row.axis)))]
 
 
-def _reshape(eqn: Equation, rows: list[Row]) -> list[Row]:
+def _reshape(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     (row,), sizes = rows, tuple(eqn.params["new_sizes"])
     if row.axis != 0 or eqn.params["dimensions"] is not None or sizes[:1] != eqn.invars[0].aval.shape[:1]:
         raise Unclear("reshape")
-    return [Row(jax.lax.reshape(row.x, sizes[1:]), 0)]
+    return [Unbatched(jax.lax.reshape(row.x, sizes[1:]), 0)]
 
 
-def _squeeze(eqn: Equation, rows: list[Row]) -> list[Row]:
+def _squeeze(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     (row,), axis = rows, _moving(rows[0].axis)
     dims = eqn.params["dimensions"]
     if axis in dims:
         raise Unclear("squeeze")
-    return [Row(jax.lax.squeeze(row.x, _shifted(dims, axis)), axis - sum(a < axis for a in dims))]
+    return [Unbatched(jax.lax.squeeze(row.x, _shifted(dims, axis)), axis - sum(a < axis for a in dims))]
 
 
-def _slice(eqn: Equation, rows: list[Row]) -> list[Row]:
+def _slice(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     (row,), p, axis = rows, eqn.params, _moving(rows[0].axis)
     if (p["start_indices"][axis], p["limit_indices"][axis]) != (0, eqn.invars[0].aval.shape[axis]):
         raise Unclear("slice")
     strides = None if p["strides"] is None else _without(p["strides"], axis)
     own = {key: _without(p[key], axis) for key in ("start_indices", "limit_indices")}
     (x,) = _bound(eqn, [row.x], **own, strides=strides)
-    return [Row(x, axis)]
+    return [Unbatched(x, axis)]
 
 
-def _product(eqn: Equation, rows: list[Row]) -> list[Row]:
+def _product(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     left, right = rows
-    (contract, batch), found = eqn.params["dimension_numbers"], 0
+    (contract, batch), position = eqn.params["dimension_numbers"], 0
     (lc, rc), (lb, rb) = contract, batch
     if left.axis is not None and right.axis is not None:
-        if left.axis not in lb or rb[(found := tuple(lb).index(left.axis))] != right.axis:
+        if left.axis not in lb or rb[(position := tuple(lb).index(left.axis))] != right.axis:
             raise Unclear("product")
-        lb, rb = _without(tuple(lb), found), _without(tuple(rb), found)
+        lb, rb = _without(tuple(lb), position), _without(tuple(rb), position)
     elif left.axis is not None:
-        found = _free(eqn, 0).index(left.axis) + len(lb) if left.axis in _free(eqn, 0) else _no("product")
+        position = _free(eqn, 0).index(left.axis) + len(lb) if left.axis in _free(eqn, 0) else _no("product")
     else:
         free = _free(eqn, 1)
         at = free.index(_moving(right.axis)) if right.axis in free else _no("product")
-        found = at + len(lb) + len(_free(eqn, 0))
+        position = at + len(lb) + len(_free(eqn, 0))
     sides = [
         [axes if row.axis is None else _shifted(axes, row.axis) for axes in pair]
         for row, pair in ((left, (lc, lb)), (right, (rc, rb)))
     ]
     (lc, lb), (rc, rb) = sides
     (x,) = _bound(eqn, [left.x, right.x], dimension_numbers=((tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))))
-    return [Row(x, found)]
+    return [Unbatched(x, position)]
 
 
 def _free(eqn: Equation, side: int) -> list[int]:
@@ -230,20 +230,20 @@ def _free(eqn: Equation, side: int) -> list[int]:
     return [i for i in range(len(eqn.invars[side].aval.shape)) if i not in (*contract[side], *batch[side])]
 
 
-def _leading(eqn: Equation, rows: list[Row]) -> list[Row]:
+def _leading(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     """What is done to each of the first axes alone, as a decomposition of matrices is."""
     if any(row.axis != 0 for row in rows):
         raise Unclear("matrices")
-    return [Row(x, 0) for x in _bound(eqn, [row.x for row in rows])]
+    return [Unbatched(x, 0) for x in _bound(eqn, [row.x for row in rows])]
 
 
-def _with_rule(eqn: Equation, rows: list[Row]) -> list[Row]:
+def _with_rule(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     """A function of `jax.nn` that has a rule of its own."""
     info = contents.open_jaxpr(eqn.params["call_jaxpr"]).debug_info
     function = getattr(jax.nn, info.func_name.rpartition(".")[2], None)
     if len(rows) != 1 or function is None or not (info.func_filename or "").endswith("functions.py"):
         raise Unclear("rule")
-    return [Row(function(rows[0].x), rows[0].axis)]
+    return [Unbatched(function(rows[0].x), rows[0].axis)]
 
 
 def _moving(axis: int | None) -> int:
