@@ -228,8 +228,8 @@ def _is_consistent(part: Sequence[Line]) -> bool:
 
 
 class _Made:
-    """What computed the values of an expression: its operations, and those of fixed values, of its instruction or of expressions in
-    it that take nothing but numbers."""
+    """What computed the values of an expression: its operations, and those of fixed values, of its instruction or of expressions
+    in it that take nothing but numbers."""
 
     def __init__(
         self,
