@@ -70,7 +70,7 @@ def _lines(writer: Writer, line: Line, varying: ValueSet) -> list[Line]:
     op: Any = line.op
     recording = Recording()
     recording.entries = list(op.entries)
-    made = writer.open(recording.entries, [(*line.calls, *calls[1:]) for calls in calls_of(recording.entries)])
+    made = writer.open(recording.entries, [(*line.calls, *calls[1:]) for calls in calls_of(recording.entries)], None)
     sources = [Source(x, watched=True) for x in (*op.rows, *varying)]
     query = Query(recording, op.ends, sources, include_nondifferentiable=True)
     return writer.with_constants(writer.lines(*query.program(), made), recording, made)

@@ -181,7 +181,7 @@ class Writer:
         self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
         self._sources: Sequence[Value] = ()
         self._reached: tuple[int, ValueSet] | None = None
-        self._inner: list[tuple[int, int, int]] = []  # the positions of what opened calls did, with that of each call
+        self._around: list[tuple[int, int, int]] = []  # the positions of what opened calls did, with that of each call
         self._opened: dict[int, tuple[Recording, ValueMap[int]] | None] = {}
         self._made_inside = ValueMap[int]()  # `made`, of what calls that are opened do
 
@@ -226,15 +226,7 @@ class Writer:
             own = position < len(self._recording.entries)  # not of a call that was opened
             inside = again.recorded(entry) if joint else jitted.recorded(entry, self._recording) if own else None
             entries = [] if inside is None else inside.entries
-<<<<<<< HEAD
-            self._entries += entries
-            self._inner.append((start, len(self._entries), position))
-            self._calls += [line.calls + calls for calls in calls_of(entries)]
-            made = ValueMap((x, start + i) for i, entry in enumerate(entries) for x in entry.outputs)
-            self.made = ValueMap([*made.items(), *self.made.items()])
-=======
-            made = self.open(entries, [line.calls + calls for calls in calls_of(entries)])
->>>>>>> main
+            made = self.open(entries, [line.calls + calls for calls in calls_of(entries)], position)
             self._opened[position] = None if inside is None else (inside, made)
         if (opened := self._opened[position]) is None:
             return self._by_leaf(line)
@@ -243,10 +235,14 @@ class Writer:
         lines = self.lines(*query.program(), opened[1])
         return lines if isinstance(line.op, JointOp) else self.with_constants(lines, *opened)
 
-    def open(self, entries: Sequence[Entry], calls: Sequence[tuple[Running, ...]]) -> ValueMap[int]:
-        """Takes the entries of a call, which are not in the recording; gives for each result the position of its entry."""
+    def open(
+        self, entries: Sequence[Entry], calls: Sequence[tuple[Running, ...]], position: int | None
+    ) -> ValueMap[int]:
+        """Takes the entries of a call, which are not in the recording; gives for each result the position of its entry. `position`:
+        that of the call."""
         start = len(self._entries)
         self._entries += entries
+        self._around.append((start, len(self._entries), position or 0))
         self._calls += calls
         made = ValueMap((x, start + i) for i, entry in enumerate(entries) for x in entry.outputs)
         self.made = ValueMap([*made.items(), *self.made.items()])
@@ -520,7 +516,7 @@ class Writer:
         """Where in the recording values were made; those of an opened call where that is."""
         position = max(self.made.get(x, -1) for x in values)
         while position >= len(self._recording.entries):
-            position = next(outer for start, stop, outer in self._inner if start <= position < stop)
+            position = next(outer for start, stop, outer in self._around if start <= position < stop)
         return position
 
     def _is_line(self, x: Value, scope: Scope) -> bool:
