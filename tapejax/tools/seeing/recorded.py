@@ -384,7 +384,7 @@ class Writer:
         if (expression := self._expression(part, place, wanted, scope)) is None:
             return None
         active = ValueSet(line.inputs[i] for line in part for i in line.active_ins)
-        text, _, names = expression.spelled
+        text, names = expression.spelled.text, expression.spelled.names
         used = {int(i) for i in re.findall(r"\{(\d+)\}", text)}
         args = [self.argument(x, x in active, scope) if i in used else "" for i, x in enumerate(expression.operands)]
         self._note_operands(part[-1], place, ValueMap((expression.operands[i], name) for i, name in names.items()))

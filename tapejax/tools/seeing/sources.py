@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import CodeType
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...jaxprs.fence import Literal, trace_context
 from ...jaxprs.types import Equation, JaxProgram, Value
@@ -18,9 +20,10 @@ from ...places import Place, is_called
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.recording import Entry
-from ..writing.expressions import Operand, Range, closed_ranges, is_within
+from ..writing.expressions import Operand, Range, closed_ranges, is_within, range_of
 from ..writing.files import source_of
 from ..writing.graph import ValueMap, ValueSet
+from ..writing.indices import contents_of, has_index, index_arrays
 from ..writing.spelled import Spelled, round_length, spelled
 from .calls import Line, is_named
 from .inside import frames_of
@@ -29,6 +32,8 @@ from .spelling import WRITTEN_OUT, canonical
 
 # More operations are not the value of one expression that a person has written.
 MOST = 64
+# So many choices of arrays are tried.
+MOST_ARRAYS = 12
 
 
 class Step(NamedTuple):
@@ -72,6 +77,7 @@ class Sources:
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Spelled | None] = {}
+        self._arrays: dict[Hashable, np.ndarray] = {}
 
     # ---- of a recording
 
@@ -99,33 +105,53 @@ class Sources:
         if expression is None:
             return None
         modules = source_of(place[0].co_filename).modules
-        made = _Made(part, place, closed_ranges(expression, modules), is_fixed, *recorded)
-        steps = made.before(wanted)
-        if steps is None or not _is_consistent(part):
+        if not _is_consistent(part):
             return None
-        own = ValueSet(x for step in steps for x in step.outputs)
-        values = [*ValueMap((x, None) for step in steps for x in step.inputs if x not in own)]
-        texts = list(map(text_of, values))
-        number_of = ValueMap((x, i) for i, x in enumerate([*values, *own]))
-        wiring = [(step.op, *[tuple(map(number_of.__getitem__, side)) for side in step[1:]]) for step in steps]
-        inputs = [x for x, text in zip(values, texts, strict=True) if text is None]
-        # what no operation made may be an array that the expression has in it
-        baked = ValueSet(x for x in inputs if x not in recorded[1] and jnp.size(x) <= WRITTEN_OUT and is_fixed(x))
-        key = (
-            *(place, tuple(wiring), tuple(texts), tuple(map(jax.typeof, inputs)), trace_context()),
-            *(tuple(map(number_of.__getitem__, wanted)), tuple([x in baked for x in inputs])),
-        )
-        if key not in self._known:
+
+        def written(closed: Sequence[Range], with_arrays: bool) -> Expression | None:
+            made = _Made(part, place, closed, is_fixed, *recorded)
+            steps = made.before(wanted)
+            if steps is None:
+                return None
+            own = ValueSet(x for step in steps for x in step.outputs)
+            values = [*ValueMap((x, None) for step in steps for x in step.inputs if x not in own)]
+            texts = list(map(text_of, values))
             operands = [
                 Operand(made.ranges(x), name_of(x) or made.name(x), text) for x, text in zip(values, texts, strict=True)
             ]
-            self._known[key] = _tried(expression, operands, lambda: _program(steps, inputs, wanted), modules)
-            if self._known[key] is None and baked:
-                pairs = zip(values, operands, strict=True)
-                operands = [each._replace(text="None") if x in baked else each for x, each in pairs]
-                left = [x for x in inputs if x not in baked]
-                self._known[key] = _tried(expression, operands, lambda: _program(steps, left, wanted), modules)
-        return _expression(self._known[key], values, wanted)
+            # what no operation made may be an array that the expression has in it
+            inputs = [x for x, text in zip(values, texts, strict=True) if text is None]
+            if with_arrays:
+                baked = ValueSet(filter(is_fixed, inputs))
+            else:
+                baked = ValueSet(
+                    x for x in inputs if x not in recorded[1] and jnp.size(x) <= WRITTEN_OUT and is_fixed(x)
+                )
+            number_of = ValueMap((x, i) for i, x in enumerate([*values, *own]))
+            wiring = [(step.op, *[tuple(map(number_of.__getitem__, side)) for side in step[1:]]) for step in steps]
+            key = (
+                *(place, with_arrays, tuple(wiring), tuple(texts), tuple(map(jax.typeof, inputs)), trace_context()),
+                *(
+                    tuple(map(number_of.__getitem__, wanted)),
+                    tuple([contents_of(x) if x in baked else None for x in inputs]),
+                ),
+            )
+            if key not in self._known:
+                attempt = _Attempt(expression, modules, steps, values, operands, inputs, baked, wanted)
+                self._known[key] = self._with_arrays(attempt) if with_arrays else attempt.found()
+            return _expression(self._known[key], values, wanted)
+
+        found = written(closed_ranges(expression, modules), False)
+        return written([range_of(expression)], True) if found is None and has_index(expression) else found
+
+    def _with_arrays(self, attempt: _Attempt) -> Spelled | None:
+        """The expression with arrays of NumPy's in it, which the operations do not take. Equal arrays are one."""
+        known = [self._arrays.setdefault((x.dtype, contents_of(x)), x) for x in index_arrays(attempt.baked)]
+        for count in (1, 2):
+            for chosen in itertools.islice(itertools.combinations(known, count), MOST_ARRAYS):
+                if (text := attempt.baking(chosen)) is not None:
+                    return text
+        return None
 
     # ---- of a program
 
@@ -153,8 +179,35 @@ class Sources:
         return _expression(text, values, wanted)
 
 
+class _Attempt(NamedTuple):
+    """What is known of operations for which the source's expression is tried."""
+
+    expression: ast.expr
+    modules: Mapping[str, str]
+    steps: Sequence[Step]
+    values: Sequence[Value]
+    operands: Sequence[Operand]
+    inputs: Sequence[Value]
+    baked: ValueSet
+    wanted: Sequence[Value]
+
+    def found(self) -> Spelled | None:
+        """The expression, of all inputs, or without those that may be arrays in it."""
+        program = functools.partial(_program, self.steps, self.inputs, self.wanted)
+        text = _tried(self.expression, self.operands, program, self.modules)
+        return self.baking(()) if text is None and self.baked else text
+
+    def baking(self, arrays: Sequence[np.ndarray]) -> Spelled | None:
+        """The expression without the inputs that may be arrays in it, and with these arrays."""
+        pairs = zip(self.values, self.operands, strict=True)
+        operands = [each._replace(text="None") if x in self.baked else each for x, each in pairs]
+        left = [x for x in self.inputs if x not in self.baked]
+        program = functools.partial(_program, self.steps, left, self.wanted)
+        return _tried(self.expression, [*operands, *(Operand(array=x) for x in arrays)], program, self.modules)
+
+
 def _expression(text: Spelled | None, values: Sequence[Any], wanted: Sequence[Any]) -> Expression | None:
-    return text and Expression(text, values, [None if i is None else wanted[i] for i in text.results])
+    return text and Expression(text, [*values, *text.arrays], [None if i is None else wanted[i] for i in text.results])
 
 
 def place_of_equation(eqn: Equation) -> Place | None:

@@ -37,11 +37,13 @@ _BUILTINS = set("len int float bool complex abs sum min max tuple list range sli
 
 
 class Operand(NamedTuple):
-    """What operations take: where it was computed, what the source calls it, and its text if it is a number."""
+    """What operations take: where it was computed, what the source calls it, and its text if it is a number. `array`: what is
+    part of the expression, and no input of the operations."""
 
     ranges: frozenset[Range] = frozenset()
     name: str | None = None
     text: str | None = None
+    array: np.ndarray | None = None
 
 
 class Unfit(Exception):

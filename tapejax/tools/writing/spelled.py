@@ -22,11 +22,13 @@ _SCOPE: Mapping[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
 
 class Spelled(NamedTuple):
     """A text with ``{0}``, ``{1}`` for the operands. `results`: what it gives, each by its position among those of the program,
-    None for what that has not; `names`: what the source calls operands."""
+    None for what that has not; `names`: what the source calls operands; `arrays`: the last operands, which the operations do not
+    take."""
 
     text: str
     results: tuple[int | None, ...]
     names: Mapping[int, str]
+    arrays: tuple[np.ndarray, ...] = ()
 
 
 def spelled(
@@ -41,12 +43,13 @@ def spelled(
 
     Args:
       expression: what the source has for it.
-      operands: those without a text are the inputs of the program.
+      operands: those without a text and an array are the inputs of the program.
       canonical: what a program computes, as data that are compared.
       modules: what the source calls JAX's modules.
       values: what else names in the source may stand for, as texts.
     """
-    inputs = [i for i, x in enumerate(operands) if x.text is None]
+    inputs = [i for i, x in enumerate(operands) if x.text is None and x.array is None]
+    arrays = {f"a{i}": x.array for i, x in enumerate(operands) if x.array is not None}
     form, avals = canonical(program), program.in_avals
     values = [*dict.fromkeys([*values, *_numbers(program)])]
     for text, names in candidates(expression, operands, modules, values):
@@ -54,14 +57,15 @@ def spelled(
             code = compile(re.sub(r"\{(\d+)\}", r"a\1", text), "<spelling>", "eval")
 
             def call(*xs: Value, code: Any = code) -> Any:
-                return eval(code, {**_SCOPE, **{f"a{i}": x for i, x in zip(inputs, xs, strict=True)}})
+                return eval(code, {**_SCOPE, **arrays, **{f"a{i}": x for i, x in zip(inputs, xs, strict=True)}})
 
             traced, result = jax.make_jaxpr(call, return_shape=True)(*avals)
             if (results := _same(canonical(traced), form)) is not None:
                 several = isinstance(result, (tuple, list))
                 if several and not all(hasattr(x, "dtype") for x in result):
                     continue  # a tree in a tree
-                return Spelled(f"{text}[0]" if several and len(results) == 1 else text, results, names)
+                text = f"{text}[0]" if several and len(results) == 1 else text
+                return Spelled(text, results, names, tuple(arrays.values()))
     return None
 
 
