@@ -114,7 +114,10 @@ class Code:
         parameter."""
         if (text := written(x)) is not None:
             return text
-        return self._named(x, wish or "c", array_text(x, most))
+        text = array_text(x, most)
+        if text is not None and self.sources.has_array(x):  # JAX computes at once with what is NumPy's
+            text = text.replace("jnp.", "np.")
+        return self._named(x, wish or "c", text)
 
     def _named(self, x: Array, wish: str, text: str | None = None) -> str:
         """A name for `x`, defined above by `text`; without one it is a parameter of the code."""

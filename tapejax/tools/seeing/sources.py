@@ -79,6 +79,10 @@ class Sources:
         self._known: dict[Hashable, Spelled | None] = {}
         self._arrays: dict[Hashable, np.ndarray] = {}
 
+    def has_array(self, x: Value) -> bool:
+        """Whether it is one of NumPy's that expressions have in them, and no value of the recording."""
+        return isinstance(x, np.ndarray) and any(x is each for each in self._arrays.values())
+
     # ---- of a recording
 
     def of_lines(

@@ -1,5 +1,7 @@
-"""Indices of NumPy's, as ``labels`` in ``logp[jnp.arange(n), labels]``: JAX computes with them before it records the operation that
-takes them, which then has one array of all indices."""
+"""Indices of NumPy's, as ``labels`` in ``logp[jnp.arange(n), labels]``.
+
+JAX computes with them before it runs the operation that takes them, which is given one array of all indices.
+"""
 
 from __future__ import annotations
 
