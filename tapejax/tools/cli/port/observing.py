@@ -25,8 +25,8 @@ from ....tape.recording import Recording
 from ....tape.structures import sources_of, targets_of
 from ....tf.values import keras_fence, nest, reading
 from ....tf.values.structures import is_variable, leaf_of
-from ....tf.values.tensor import Variable
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
+from ....tf.values.variable import Variable
 from ...seeing.listing import Names, parts_of, user_frames
 from .comparing import STEPS
 
