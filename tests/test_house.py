@@ -21,7 +21,7 @@ LIMITS = {
     "tape": (1_850, 250),
     "execution": (2_500, 640),
     "tf": (15_360, 730),
-    "tools": (9_830, 560),
+    "tools": (9_830, 575),
 }
 # The tokens of a room and its branches, since lines can be had by density. Functions over 15 ways through ruff refuses (C901).
 DENSITY = {
