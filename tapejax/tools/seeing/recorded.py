@@ -24,7 +24,7 @@ from ...jaxprs.derivatives import restricted
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, eval_jaxpr
 from ...jaxprs.types import Value
-from ...places import Place, line_of, serves
+from ...places import line_of, serves
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.query import Query, Source
@@ -33,13 +33,14 @@ from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
 from . import again, jitted, layout, scopes, sources, trees
-from .calls import Line, Running, calls_of, depth_of, inside_of, is_named, name_in, stored_inside
+from .calls import Line, Running, calls_of, inside_of, is_named, name_in, stored_inside
 from .inside import traced
 from .layout import names_in
-from .listing import arguments_at, bytecode, handed_on, name_of_operand, operands, parameters_of, unused
+from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
 from .operations import Code, pattern_of, written
 from .scopes import Function, Key, Names, Statement, new_key
-from .spelling import array_text, fill
+from .sourced import Sourced
+from .spelling import array_text
 from .trees import FEW, Path, item
 
 _NUMBER = re.compile(r"_\d+$")
@@ -170,7 +171,6 @@ class Writer:
         self.called = ValueMap[str]()
         self.operands: dict[int, ValueMap[str]] = {}  # by call: the names of values in it
         self.constants = ValueMap[str]()  # what functions call what does not vary
-        self.optional = ValueMap[Line]()  # what computes what does not vary
 
     def read(self, recording: Recording, flat: bool) -> None:
         """Takes a recording, of whose entries some are to be written. `flat`: without calls."""
@@ -179,8 +179,7 @@ class Writer:
         self._entries = list(entries)
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
         self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
-        self._sources: Sequence[Value] = ()
-        self._reached: tuple[int, ValueSet] | None = None
+        self.sourced = Sourced(self)
         self._around: list[tuple[int, int, int]] = []  # the positions of what opened calls did, with that of each call
         self._opened: dict[int, tuple[Recording, ValueMap[int]] | None] = {}
         self._made_inside = ValueMap[int]()  # `made`, of what calls that are opened do
@@ -238,8 +237,8 @@ class Writer:
     def open(
         self, entries: Sequence[Entry], calls: Sequence[tuple[Running, ...]], position: int | None
     ) -> ValueMap[int]:
-        """Takes the entries of a call, which are not in the recording; gives for each result the position of its entry. `position`:
-        that of the call."""
+        """Takes the entries of a call, which are not in the recording; gives for each result the position of its entry.
+        `position`: that of the call."""
         start = len(self._entries)
         self._entries += entries
         self._around.append((start, len(self._entries), position or 0))
@@ -314,7 +313,7 @@ class Writer:
                 scope.key(x)  # all of it is made
             wanted = [x for x in made if x in scope.used]
             place = sources.place_of(part[-1]) if wanted and not call and apart.isdisjoint(made) else None
-            spelled = None if place is None else self._spelled(part, place, scope, wanted)
+            spelled = None if place is None else self.sourced.spelled(part, place, scope, wanted)
             if len(part) > 1 and wanted and not (call or spelled):
                 apart |= made
                 waiting += [[line] for line in part]
@@ -363,7 +362,7 @@ class Writer:
         """The statements for a call, a derivative or an operation. `before`: the lines before it."""
         if len(part[0].calls) > depth + 1:
             return self._call(part, depth + 1, scope, wanted)
-        required = [line for line in before if self.optional.get(line.outputs[0]) is not line]
+        required = [line for line in before if self.sourced.optional.get(line.outputs[0]) is not line]
         return self.derivative(self, part[0], required, depth, scope) or self._operation(part[0], scope)
 
     def _parts(self, lines: Sequence[Line], depth: int) -> list[list[Line]]:
@@ -374,58 +373,6 @@ class Writer:
             part = list(run)
             parts += [part] if call else sources.parts_of(part) if self.folds else [[line] for line in part]
         return parts
-
-    def _spelled(
-        self, part: Sequence[Line], place: Place, scope: Scope, wanted: Sequence[Value]
-    ) -> list[Statement] | None:
-        """The statement for operations of one instruction as the source has it; None where that is not known."""
-        if not self.folds:
-            return None
-        if (expression := self._expression(part, place, wanted, scope)) is None:
-            return None
-        active = ValueSet(line.inputs[i] for line in part for i in line.active_ins)
-        text, names = expression.spelled.text, expression.spelled.names
-        used = {int(i) for i in re.findall(r"\{(\d+)\}", text)}
-        args = [self.argument(x, x in active, scope) if i in used else "" for i, x in enumerate(expression.operands)]
-        self._note_operands(part[-1], place, ValueMap((expression.operands[i], name) for i, name in names.items()))
-        own = expression.results
-        outs = [scope.key(x) if x is not None and x in scope.used else None for x in own]
-        parts = bytecode(place[0]).parts.get(place[1], ())
-        if len(own) > 1 and len(wanted) == 1 and len(parts) != len(own):
-            (at,) = (i for i, x in enumerate(own) if x is wanted[0])
-            return [Statement([scope.key(wanted[0])], layout.parsed(f"{fill(text, args)}[{at}]"))]
-        if len(parts) == len(own):  # all of them have names in the source
-            keys = [out or new_key() for out in outs]
-            self.names.wishes |= {key: name for key, name in zip(keys, parts, strict=True) if name != "_"}
-            outs = [*keys]
-        return [Statement([*outs], layout.parsed(fill(text, args)))]
-
-    def _note_operands(self, line: Line, place: Place, named: ValueMap[str]) -> None:
-        """Notes what the source calls what an operation takes."""
-        if not line.calls or not named:
-            return
-        code, instruction, call, _ = line.calls[-1]
-        texts = tuple([name_of_operand(layout.parsed(text), items=True) for text in named.values()])
-        names = handed_on([(code, instruction), *(line.inside if serves(code.co_filename) else ())], texts)
-        self._note(call, zip(named, names, strict=True))
-        if not serves(place[0].co_filename):
-            for x, name in zip(named, texts, strict=True):
-                self.constants.setdefault(x, name or "c")
-
-    def _expression(
-        self, part: Sequence[Line], place: Place, wanted: Sequence[Value], scope: Scope
-    ) -> sources.Expression | None:
-        """The expression of the source for operations of one instruction."""
-        active = ValueSet(line.inputs[i] for line in part for i in line.active_ins)
-
-        def text_of(x: Value) -> str | None:
-            return None if x in active or scope.varying_around(x) else written(x)
-
-        def is_fixed(x: Value) -> bool:
-            return self._is_fixed(x) and not scope.is_local(x)
-
-        recorded = self._entries, self.made
-        return self.code.sources.of_lines(part, place, wanted, text_of, self.called.get, is_fixed, recorded)
 
     def _is_writable(self, tree: str, scope: Scope) -> bool:
         """Whether it is of dicts, lists and tuples, or one like it is at hand."""
@@ -473,7 +420,7 @@ class Writer:
 
     def argument(self, x: Value, active: bool, scope: Scope) -> str:
         """The code for an input."""
-        active = active or self._is_line(x, scope)
+        active = active or self.sourced.is_line(x, scope)
         filled = None if active or scope.varying_around(x) else self._filled(x)
         # at the top others than these have names, in functions that are called they would be parameters
         if filled is not None and (scope.parent is not None or _UNIFORM.match(filled)):
@@ -484,49 +431,6 @@ class Writer:
         if path := self.paths.get(x):
             self.names.guesses[text] = item(path[0], path[1:])
         return text
-
-    def _is_fixed(self, x: Value) -> bool:
-        """Whether a value is the same whatever the function is called with."""
-        if self._reached is None or self._reached[0] != len(self._entries):  # calls were opened
-            self._reached = len(self._entries), Graph(self._entries).after(self._sources)
-        return x not in self._reached[1]
-
-    def add_constant_lines(self, lines: list[Line], recording: Recording, given: Sequence[Value]) -> list[Line]:
-        """The lines, with those that compute what varies nowhere, as a mask or an index: they are written where they are used, if
-        the source has an expression for them. `given`: what the function is called with."""
-        self._sources = given
-        here = ValueSet(x for line in lines for x in line.outputs)
-        depth = depth_of(lines)
-        shared = lines[0].calls[: depth + 1] if lines else ()
-        for position in Graph(recording.entries).before([x for line in lines for x in line.inputs if x not in here]):
-            op, inputs, outputs, *_ = entry = recording.entries[position]
-            own = ValueSet(outputs)
-            running = self._calls[position]
-            if (
-                here.isdisjoint(own)
-                and all(map(self._is_fixed, (*inputs, *outputs)))
-                and [each.call for each in running[: depth + 1]] == [each.call for each in shared]
-            ):
-                line = Line(op, inputs, outputs, (), tuple(range(len(outputs))), running, inside_of(entry))
-                self.optional.update((x, line) for x in outputs)
-        more = ValueMap((line.outputs[0], line) for line in self.optional.values()).values()
-        return sorted([*lines, *more], key=lambda line: self._position(line.outputs))
-
-    def _position(self, values: Sequence[Value]) -> int:
-        """Where in the recording values were made; those of an opened call where that is."""
-        position = max(self.made.get(x, -1) for x in values)
-        while position >= len(self._recording.entries):
-            position = next(outer for start, stop, outer in self._around if start <= position < stop)
-        return position
-
-    def _is_line(self, x: Value, scope: Scope) -> bool:
-        """Whether what varies nowhere is computed here, by an expression of the source."""
-        line, place = self.optional.get(x), None
-        if line is None or scope.varying_around(x) or written(x) is not None:
-            return False
-        if tuple([each.call for each in line.calls]) == scope.calls:
-            place = sources.place_of(line)
-        return place is not None and self._expression([line], place, [x], scope) is not None
 
     def _filled(self, x: Value) -> str | None:
         """The code of an array that has no name, such as ``jnp.zeros((2, 3), jnp.float32)``."""
@@ -581,7 +485,7 @@ class Writer:
         if is_named(code):
             caller = lines[-1].calls[depth - 1]
             place = (lines[-1].inside or ((caller.code, caller.place),))[-1]
-            if statements := self._spelled(lines, place, scope, wanted):
+            if statements := self.sourced.spelled(lines, place, scope, wanted):
                 return statements
             return self._operation(self._as_one(code.co_name, lines, wanted, scope), scope)
         user = not serves(code.co_filename)

@@ -351,7 +351,7 @@ class Module:
         result = layout.parsed(packed(parts.target, iter(ends), like))
         fixed = [values[slot] for slot in program.sources if slot is not None]
         fixed += [*parts.held(), *(each.array for each in parts.arguments)]
-        every = lines if self.flat else writer.add_constant_lines(lines, parts.recording, fixed)
+        every = lines if self.flat else writer.sourced.add_constant_lines(lines, parts.recording, fixed)
         statements = writer.block(every, calls.depth_of(lines), scope)
         names = writer.names
         for x, key in scope.keys.items():

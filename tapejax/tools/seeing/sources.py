@@ -36,7 +36,7 @@ MOST = 64
 MOST_ARRAYS = 12
 
 
-class Step(NamedTuple):
+class Computation(NamedTuple):
     """An operation of an expression."""
 
     op: Any
@@ -260,7 +260,7 @@ def _closed(
     return program
 
 
-def _program(steps: Sequence[Step], inputs: Sequence[Value], wanted: Sequence[Value]) -> JaxProgram:
+def _program(steps: Sequence[Computation], inputs: Sequence[Value], wanted: Sequence[Value]) -> JaxProgram:
     """What the steps do, as a program of `inputs`."""
 
     def run(*xs: Value) -> list[Value]:
@@ -300,9 +300,9 @@ class _Made:
         self.place, self.closed, self.entries, self.made, self.is_fixed = place, closed, entries, made, is_fixed
         self.of_part = ValueMap((x, line) for line in part for x in line.outputs)
 
-    def before(self, wanted: Sequence[Value]) -> list[Step] | None:
+    def before(self, wanted: Sequence[Value]) -> list[Computation] | None:
         """The operations that lead to values, in their order; None if these are too many."""
-        steps: dict[int, Step] = {}
+        steps: dict[int, Computation] = {}
         waiting: list[tuple[Value, bool]] = [(x, False) for x in reversed(wanted)]
         while waiting:
             x, done = waiting.pop()
@@ -318,13 +318,13 @@ class _Made:
                 return None
         return [*steps.values()]
 
-    def _step(self, x: Value) -> Step | None:
+    def _step(self, x: Value) -> Computation | None:
         if (line := self.of_part.get(x)) is not None:
-            return Step(line.op, line.inputs, line.outputs)
+            return Computation(line.op, line.inputs, line.outputs)
         entry = self._entry(x)
         if entry is None or not self._is_inside(entry):
             return None
-        return Step(entry.op, entry.inputs, entry.outputs)
+        return Computation(entry.op, entry.inputs, entry.outputs)
 
     def _entry(self, x: Value) -> Entry | None:
         position = self.made.get(x)

@@ -22,10 +22,10 @@ def congruent(form: Any, other: Any) -> bool:
     True
     """
     numbers: dict[Hashable, int] = {}
-    return _results(form, numbers) == _results(other, numbers) and form[2] == other[2]
+    return results_of(form, numbers) == results_of(other, numbers) and form[2] == other[2]
 
 
-def _results(form: Any, numbers: dict[Hashable, int]) -> list[Hashable]:
+def results_of(form: Any, numbers: dict[Hashable, int]) -> list[Hashable]:
     """The results of a form; what an operation makes is known by the operation's number in `numbers`."""
     rows, results, _ = form
     made: list[Hashable] = []  # by the number that a value has in the form

@@ -15,7 +15,7 @@ MODULES = {"jax": "jax", "jnp": "jnp", "np": "np", "lax": "jax.lax", "jsp": "jax
 _PRINTED = {"jax.numpy": "jnp", "numpy": "np", "jax": "jax"}
 
 
-class Source(NamedTuple):
+class FileNames(NamedTuple):
     """What a file calls JAX's modules and functions, with what printed code calls them; and by where values are in
     ``a, b = f(x), g(x)`` the name of each, and the line of all."""
 
@@ -23,14 +23,14 @@ class Source(NamedTuple):
     pairs: Mapping[Range, tuple[str, int]]
 
 
-def source_of(file: str) -> Source:
+def source_of(file: str) -> FileNames:
     """What the source of a file says; of one that cannot be read what is usual."""
     return _read("".join(linecache.getlines(file)))
 
 
 @memoised(64)
-def _read(text: str) -> Source:
-    source = Source(dict(MODULES), {})
+def _read(text: str) -> FileNames:
+    source = FileNames(dict(MODULES), {})
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -49,7 +49,7 @@ def _read(text: str) -> Source:
                 own = [(name, x) for name, x in zip(names, values, strict=True) if not isinstance(x, ast.Name)]
                 pairs |= {range_of(x): (name.id, node.lineno) for name, x in own if isinstance(name, ast.Name)}
     known = {name: text for name, text in (MODULES | modules).items() if text is not None}
-    return Source(known, pairs)
+    return FileNames(known, pairs)
 
 
 def _printed(path: str) -> str | None:

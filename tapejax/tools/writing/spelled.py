@@ -15,6 +15,7 @@ import numpy as np
 from ...jaxprs import contents
 from ...jaxprs.fence import Literal
 from ...jaxprs.types import JaxProgram, Value
+from .congruence import results_of
 from .expressions import Operand, candidates
 
 _SCOPE: Mapping[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
@@ -71,25 +72,11 @@ def spelled(
 
 def _same(form: Any, other: Any) -> tuple[int | None, ...] | None:
     """For each result of a program which one it is of another that does the same, if one; None if some of that are missing."""
-    known: dict[Any, int] = {}
-    ends, wanted = _ends(form, known), _ends(other, known)
+    numbers: dict[Any, int] = {}
+    ends, wanted = (list(zip(results_of(each, numbers), each[2], strict=True)) for each in (form, other))
     if len(set(wanted)) < len(wanted) or any(ends.count(each) != 1 for each in wanted):
         return None
     return tuple([wanted.index(each) if each in wanted else None for each in ends])
-
-
-def _ends(form: Any, known: dict[Any, int]) -> list[Any]:
-    """The results of a form, each with a number for what computes it, which does not depend on the order of the operations."""
-    rows, ends, avals = form
-    values: list[Any] = []
-
-    def number(x: Any) -> Any:
-        return values[x[1]] if x[0] == "value" else x
-
-    for name, params, ins, outs in rows:
-        row = known.setdefault((name, params, tuple(map(number, ins)), outs), len(known))
-        values += [("value", row, i) for i in range(len(outs))]
-    return list(zip(map(number, ends), avals, strict=True))
 
 
 def _numbers(program: JaxProgram) -> Iterator[str]:
