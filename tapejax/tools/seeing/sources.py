@@ -145,8 +145,8 @@ class Sources:
                 self._known[key] = self._with_arrays(attempt) if with_arrays else attempt.found()
             return _expression(self._known[key], values, wanted)
 
-        found = written(closed_ranges(expression, modules), False)
-        return written([range_of(expression)], True) if found is None and has_index(expression) else found
+        plain = written(closed_ranges(expression, modules), False)
+        return written([range_of(expression)], True) if plain is None and has_index(expression) else plain
 
     def _with_arrays(self, attempt: _Attempt) -> Spelled | None:
         """The expression with arrays of NumPy's in it, which the operations do not take. Equal arrays are one."""

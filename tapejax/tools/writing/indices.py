@@ -38,5 +38,5 @@ def index_arrays(values: Iterable[Value]) -> Iterator[np.ndarray]:
 
 def contents_of(x: Value) -> tuple[tuple[int, ...], bytes]:
     """The shape and the numbers of an array, by which it is known again."""
-    found = np.asarray(x)
-    return found.shape, found.tobytes()
+    numbers = np.asarray(x)
+    return numbers.shape, numbers.tobytes()
