@@ -188,7 +188,7 @@ class _Attempt(NamedTuple):
 
     expression: ast.expr
     modules: Mapping[str, str]
-    steps: Sequence[Step]
+    steps: Sequence[Computation]
     values: Sequence[Value]
     operands: Sequence[Operand]
     inputs: Sequence[Value]
