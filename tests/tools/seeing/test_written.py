@@ -235,9 +235,7 @@ def f(sources, real, fake, eps):
     norm = jnp.sqrt(jnp.sum(slope**2, axis=1))
     penalty = jnp.mean((norm - 1.0) ** 2)
     loss = (
-        jnp.mean(critic(fake, w1, w2))
-        - jnp.mean(critic(real, w1, w2))
-        + 10.0 * penalty
+        jnp.mean(critic(fake, w1, w2)) - jnp.mean(critic(real, w1, w2)) + 10.0 * penalty
     )
     return loss
 """
