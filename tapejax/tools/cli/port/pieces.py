@@ -76,19 +76,25 @@ class Kind:
     name: str  # of its function
     steps: list[Step]
     pieces: list[Piece]
+    blocks: list[Block]  # the first of each step
     arguments: dict[str, list[Value]] = field(default_factory=dict)
     expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
+
+    def take(self, other: Kind) -> None:
+        """Takes in the steps of a kind whose function is the same."""
+        self.steps += other.steps
+        self.blocks += other.blocks
+        for name, values in self.arguments.items():
+            values += other.arguments[name]
+        for mine, new in zip(self.pieces, other.pieces, strict=True):
+            mine.subject += new.subject
 
     def of_role(self, role: str) -> list[Piece]:
         return [piece for piece in self.pieces if piece.role == role]
 
     @property
     def losses(self) -> list[Piece]:
-        return self.of_role("loss")
-
-    @property
-    def block(self) -> Block:
-        return self.losses[0].subject[0].block
+        return [piece for piece in self.pieces if piece.role in ("loss", "value")]
 
 
 @dataclass
