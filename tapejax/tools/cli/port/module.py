@@ -85,13 +85,15 @@ class Module:
             return dict(self._paths(list(updated_by)))
         found: dict[str, tuple[str, ...]] = {}
         for i, names in enumerate(together.values(), 1):
-            paths = [str(getattr(self.steps.variables[name], "path", "")).split("/")[:-1] for name in names]
+            variables = [self.steps.variables[name] for name in names]
+            paths = ["" if isinstance(v, Carried) else str(getattr(v, "path", "")) for v in variables]
             shared = os.path.commonprefix(names).strip("_0123456789")
             shared = shared if len(shared) > 1 else ""
-            starts = [*os.path.commonprefix(paths)[:1], models.get(names[0], ""), shared, f"part_{i}"]
+            starts = [*os.path.commonprefix([path.split("/")[:-1] for path in paths])[:1], models.get(names[0], ""), shared, f"part_{i}"]
             tops = {path[0] for path in found.values()}
             group = next(start for start in starts if start.isidentifier() and start not in tops)
-            found |= {name: (group, *path) for name, path in self._paths(names)}
+            alone = len(names) == 1 and "/" not in paths[0]
+            found |= {names[0]: (names[0],)} if alone else {n: (group, *path) for n, path in self._paths(names)}
         return found
 
     def _paths(self, names: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -484,16 +486,18 @@ class Module:
     def _file(self, file: str) -> str:
         return "" if file == str(self.path) else f"{Path(file).name}:"
 
-    def _where_set(self) -> Iterator[str]:
-        """Comments: what the program sets anew between the steps, and where."""
+    def _where_set(self) -> list[str]:
+        """A comment: what the program sets anew between the steps, and where."""
         names = {name for values in self.steps.resets.values() for name in values}
         events = [e for step in self.observer.steps for e in step.resets if self.steps.names.get(id(e.variable)) in names]
-        places = {self.steps.name(e.variable): e.place for e in events}
+        lines = dict.fromkeys(f"{self._file(e.place[0])}{e.place[1]}" for e in events)
+        parts = []
         for name in sorted(names):
-            group = self.steps.group(self.steps.variables[name])
             path = "".join(f"[{key!r}]" for key in self.groups.get(name, (name,)))
-            at = f" (line {self._file(places[name][0])}{places[name][1]})" if name in places else ""
-            yield f"# Between steps the program begins anew with other values of {group}{path}{at}: put them there."
+            parts.append(self.steps.group(self.steps.variables[name]) + path)
+        at = f" (lines {', '.join(lines)})" if lines else ""
+        said = "as main() does, put what the program begins anew with"
+        return [f"# Between steps, {said}{at} into {', '.join(parts)}."] if parts else []
 
     def _where(self) -> str:
         """A comment: which lines of the program are the step, and what to put there."""

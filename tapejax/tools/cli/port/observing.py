@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from unittest import mock
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ....jaxprs.fence import Tracer
@@ -115,6 +116,7 @@ class Step:
     gradients: list[Gradient] = field(default_factory=list)
     applied: list[Applied] = field(default_factory=list)
     events: list[Assigned] = field(default_factory=list)
+    carried: list[Assigned] = field(default_factory=list)  # what tensors became that no gradient is with respect to
 
     @functools.cached_property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -139,6 +141,8 @@ class Step:
         held |= {id(x) for _, read in self.recording.variables.values() for x in read.values()} | self.made_in().keys()
         graph, found = Graph(self.recording.entries), list[Assigned]()
         for event in self.events:
+            if isinstance(event.variable, Carried):
+                continue
             ends = [event.value] if isinstance(event.value, jax.Array) else []
             inputs = (x for i in graph.before(ends) for x in self.recording.entries[i].inputs)
             if event.later and held.isdisjoint(map(id, (*ends, *inputs))):
@@ -151,7 +155,7 @@ class Step:
         for event in (each for each in self.events if each not in self.resets):
             first = found.get(id(event.variable), event)
             found[id(event.variable)] = replace(event, before=first.before)
-        return found
+        return {id(each.variable): each for each in self.carried} | found
 
 
 class Observer:
@@ -172,6 +176,7 @@ class Observer:
         self._count = 0
         self.active: list[GradientTape] = []
         self.traced: list[Gradient] = []  # those that were taken while JAX traced the program
+        self.inner: tuple[list[Any], Any] = [], None  # what the last gradient in a tape's block gave, and its targets
         self.failed: tuple[Place, BaseException] | None = None  # where a hook here failed
         self._quiet = False
         self._patches = contextlib.ExitStack()
@@ -254,20 +259,22 @@ class Observer:
         if not step.gradients:
             return False
         names, made, before = snapshot(frame, arrays=False), self._made_of_gradients(step), step.gradients[0].block.before
+        for gradient in step.gradients:  # of a tensor that has several names the one that goes on
+            for i, x in enumerate(gradient.held):
+                own = [text for text, held in before.items() if held is x and id(names.get(text)) in made]
+                if own and isinstance(gradient.variables[i], Carried):
+                    gradient.variables[i] = self.carried.setdefault(own[0], Carried(own[0]))
         pairs = {v: x for g in step.gradients for v, x in zip(g.variables, g.held, strict=True) if isinstance(v, Carried)}
-        recordings = [step.recording, *(each.recording for each in step.gradients)]
-        used = {id(x) for each in recordings for entry in each.entries for x in entry.inputs}
-        new = {text: x for text, x in names.items() if id(x) in made and id(before.get(text)) in used}
-        own = {text: v for v in pairs if isinstance(text := v.path, str)}
-        kept = {text for text, x in new.items() if x is not before[text] and type_of(x) == type_of(before[text])}
-        for text in kept - own.keys():
-            pairs[self.carried.setdefault(text, Carried(text))] = before[text]
-        for carried, old in pairs.items():
-            after = names.get(carried.path)
-            if id(after) in made:
-                step.events.append(Assigned(carried, _place(frame), old, after, after, len(step.recording.entries)))
-                self._own(carried, old, after)
-        return any(names.get(text, pairs[v]) is not pairs[v] for text, v in own.items())
+        own, place, position = {v.path: x for v, x in pairs.items()}, _place(frame), len(step.recording.entries)
+        step.carried = []
+        for text, x in names.items():
+            if id(x) in made:
+                carried, old = self.carried.setdefault(text, Carried(text)), own.get(text, before.get(text))
+                old = x if type_of(old) != type_of(x) else old
+                kept = step.events if text in own else step.carried
+                kept.append(Assigned(carried, place, old, x, x, position))
+                self._own(carried, old if text in own or old is not x else jnp.zeros_like(x), x)
+        return any(names.get(text, x) is not x for text, x in own.items())
 
     def _made_of_gradients(self, step: Step) -> set[int]:
         """The ids of a step's gradients and of what was computed of them, through variables as well."""
@@ -281,7 +288,7 @@ class Observer:
     def _finish(self) -> None:
         step = self._step
         step.tape.__exit__()
-        updated = bool(step.applied or step.events)
+        updated = bool(step.applied or step.events) or any(each.asked for each in step.gradients)
         if not step.gradients or not (updated or self._goes_on(step)):
             return
         self._count += 1
@@ -346,7 +353,9 @@ class Observer:
         inside = more.pop("inside", False)
         step, recording, frame = self._step, tape._recording, user_frame()
         if frame is None or recording is None or [other for other in self.active if other is not tape]:
-            return original(tape, target, sources, *rest, **more)
+            found = original(tape, target, sources, *rest, **more)
+            self.inner = nest.flatten(found), targets_of(target)
+            return found
         start = len(step.recording.entries)
         found = original(tape, target, sources, *rest, **more)
         inside = inside or bool(rest) or more.get("output_gradients") is not None
@@ -363,7 +372,10 @@ class Observer:
         ]
         with outside():
             self._name([v for v in variables if not isinstance(v, Carried)], recording, frame)
-        targets = [leaf.array for leaf in targets_of(target).leaves]
+        ends = targets_of(target)
+        if inside and any(x is y for x in nest.flatten(target) for y in self.inner[0]):
+            ends = self.inner[1]  # a Hessian's loss
+        targets = [leaf.array for leaf in ends.leaves]
         name = next((text for x in targets if "loss" in (text := texts.get(id(x), "")) and text.isidentifier()), "loss")
         arrays = [None if x is None else leaf_of(x).array for x in nest.flatten(found)]  # type: ignore[union-attr]
         entries, held_ = range(start, len(step.recording.entries)), [leaf.array for leaf in leaves]

@@ -21,7 +21,7 @@ from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
 from ...writing.graph import ValueMap
-from .observing import Applied, Assigned, Block, Gradient, Step
+from .observing import Applied, Assigned, Block, Carried, Gradient, Step
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
 Label = tuple[str, str]
@@ -104,6 +104,7 @@ class Labels:
     steps: Any  # the `Steps`, which name variables
     origins: dict[int, Assigned]  # of the step
     by_id: dict[int, Label] = field(default_factory=dict)
+    carried: dict[int, Carried] = field(default_factory=dict)  # by the ids of tensors that the step was given
     strict: str = ""  # the line of a loss that must not depend on what was assigned, which carries no gradient
 
     def resolved(self, x: Value) -> Value:
@@ -116,7 +117,9 @@ class Labels:
         return x
 
     def of(self, x: Value) -> Label | None:
-        if id(x) not in self.by_id and (variable := self.steps.observer.owners.get(id(x))) is not None:
+        variable = None if id(x) in self.by_id else self.steps.observer.owners.get(id(x))
+        variable = self.carried.get(id(x)) if isinstance(variable, Carried) else variable
+        if variable is not None:
             return self.steps.label(variable, x)
         return self.by_id.get(id(x))
 

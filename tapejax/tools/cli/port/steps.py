@@ -108,12 +108,14 @@ class Steps:
         now: dict[str, Value] = {}
         for step in self.observer.steps:
             if step in steps:
-                held = [pair for g in step.gradients for pair in zip(g.variables, g.held, strict=True)]
-                anew = {self.name(v): x for v, x in held if isinstance(v, Carried) and id(v) in self.trained}
-                pending |= {n: x for n, x in anew.items() if now.get(n, self.initial.get(n)) is not x}
+                named = step.gradients[0].block.before
+                carried = [(n, v) for n, v in self.variables.items() if isinstance(v, Carried) and v.path in named]
+                anew = {n: named[v.path] for n, v in carried if n in self.initial}
+                pending |= {n: x for n, x in anew.items() if now.get(n, self.initial[n]) is not x}
                 self.resets[step.number], pending = {n: x for n, x in pending.items() if n in self.initial}, {}
                 now |= anew
-            now |= {self.name(e.variable): e.after for e in step.events if isinstance(e.variable, Carried)}
+            after = (e for e in step.assigned().values() if isinstance(e.variable, Carried))
+            now |= {self.name(e.variable): e.after for e in after if id(e.variable) in self.trained | self.state}
             pending |= {self.name(e.variable): e.after for e in step.resets}
 
     # -- variables
@@ -173,11 +175,18 @@ class Steps:
     def _labels(self, step: Step) -> Labels:
         """What a step's variables held when it began."""
         held = [pair for each in step.applied for pair in zip(each.variables, each.before, strict=True)]
+        carried = (pair for g in step.gradients for pair in zip(g.variables, g.held, strict=True))
+        held += [(v, x) for v, x in carried if isinstance(v, Carried) and id(v) in self.trained]
         events = [each for key, each in step.assigned().items() if key in self.trained | self.state]
         first: dict[int, tuple[Any, Array]] = {}
-        for v, old in (*held, *((each.variable, each.before) for each in events)):
+        for v, old in (*held, *((each.variable, each.before) for each in events if each.before is not each.after)):
             first.setdefault(id(v), (v, old))
-        return Labels(self, step.origins, {id(old): self.label(v, old) for v, old in first.values()})
+        found = Labels(self, step.origins, {id(old): self.label(v, old) for v, old in first.values()})
+        for text, x in step.gradients[0].block.before.items():  # what earlier steps made is called as it is now
+            carried = self.observer.carried.get(text)
+            if carried and (id(x) not in found.carried or id(carried) in self.trained | self.state):
+                found.carried[id(x)] = carried
+        return found
 
     def _pieces(self, step: Step) -> list[Piece]:
         """Those of a step; none if it changes nothing by gradients."""
@@ -209,7 +218,9 @@ class Steps:
         losses = [self._loss(step, each, known, f"gradients_{i}") for i, each in enumerate(plain, 1)]
         if not plain:
             shown = [each for each in used if each.targets][:1]
-            losses = [piece_of("value", each, entries, each.targets, each.block, known) for each in shown]
+            for each in shown:
+                target = each.targets[0] if len(each.targets) == 1 else each.targets
+                losses.append(piece_of("value", each, entries, target, each.block, known))
         return [*losses, *updates]
 
     def _values_from(self, step: Step, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
