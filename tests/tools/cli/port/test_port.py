@@ -208,7 +208,7 @@ def test_batches_of_two_sizes_are_two_functions_with_the_same_arguments(ported):
     assert "def update(params, x):" in text and "def update_1(params, x):" in text
 
 
-def test_tensors_that_the_program_carries_are_parameters_or_arguments_where_it_begins_anew(ported):
+def test_tensors_that_the_program_carries_are_parameters_that_main_sets_where_it_begins_anew(ported):
     text = """
         import tensorflow as tf
 
@@ -221,9 +221,10 @@ def test_tensors_that_the_program_carries_are_parameters_or_arguments_where_it_b
                 x = x - 0.1 * tape.gradient(y, x)
         """
     status, printed, out = ported(text, compare=True)
-    assert status == 0 and "6 of 6 steps" in printed and "def update(params, x):" in out
+    assert status == 0 and "6 of 6 steps" in printed and "def update(params):" in out
+    assert "Between steps, as main() does, put what the program begins anew with into params['x']" in out
     status, printed, out = ported(text.replace(", [-2.0, 0.5]", ","), compare=True)
-    assert status == 0 and "def update(params):" in out
+    assert status == 0 and "def update(params):" in out and "Between steps" not in out
 
 
 @pytest.mark.parametrize(
