@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import itertools
 import linecache
 import os.path
@@ -60,7 +59,9 @@ class Module:
         self.steps = Steps(observer)
         self.module = source.Module(taken={*_TAKEN})
         self.optimizers: dict[int, tuple[Optimizer, str, list[str]]] = {}  # by id; its name, and what it updates
-        self.restored: dict[int, dict[str, Any]] = {}  # by the ids of optimizers: what those had that were applied before
+        self.restored: dict[
+            int, dict[str, Any]
+        ] = {}  # by the ids of optimizers: what those had that were applied before
         self.helpers: list[str] = []
         self.definitions: list[str] = []  # of optimizers
         self.groups = self._groups()
@@ -89,7 +90,12 @@ class Module:
             paths = ["" if isinstance(v, Carried) else str(getattr(v, "path", "")) for v in variables]
             shared = os.path.commonprefix(names).strip("_0123456789")
             shared = shared if len(shared) > 1 else ""
-            starts = [*os.path.commonprefix([path.split("/")[:-1] for path in paths])[:1], models.get(names[0], ""), shared, f"part_{i}"]
+            starts = [
+                *os.path.commonprefix([path.split("/")[:-1] for path in paths])[:1],
+                models.get(names[0], ""),
+                shared,
+                f"part_{i}",
+            ]
             tops = {path[0] for path in found.values()}
             group = next(start for start in starts if start.isidentifier() and start not in tops)
             alone = len(names) == 1 and "/" not in paths[0]
@@ -159,16 +165,16 @@ class Module:
 
     def _updates(self) -> list[str]:
         """The functions of the steps; kinds that differ in nothing but their lines are one."""
-        found: dict[str, Kind] = {}
+        known_by_text: dict[str, Kind] = {}
         for kind in self.steps.kinds:
             _, head, _, *body = self._update(kind).split("\n")
             text = "\n".join([head.removeprefix(f"def {kind.name}"), *body])
-            if (known := found.setdefault(text, kind)) is not kind:
+            if (known := known_by_text.setdefault(text, kind)) is not kind:
                 known.take(kind)
                 self.steps.kind_of |= {step.number: known for step in kind.steps}
-        self.steps.kinds = list(found.values())
+        self.steps.kinds = list(known_by_text.values())
         texts = []
-        for i, (text, kind) in enumerate(found.items()):
+        for i, (text, kind) in enumerate(known_by_text.items()):
             kind.name = f"update_{i}" if i else "update"
             head, *body = text.split("\n")
             texts.append("\n".join(["@jax.jit", f"def {kind.name}{head}", f'    """{self._said(kind)}"""', *body]))
@@ -254,12 +260,12 @@ class Module:
 
     def _read(self, piece: Piece) -> dict[str, dict[str, Value]]:
         """The groups that a piece reads, each with all that is in it: the printed function takes it whole."""
-        found: dict[str, dict[str, Value]] = {"params": {}} if piece.role == "loss" or not piece.labels else {}
-        for group, values in {**found, **piece.labels}.items():
+        groups: dict[str, dict[str, Value]] = {"params": {}} if piece.role == "loss" or not piece.labels else {}
+        for group, values in {**groups, **piece.labels}.items():
             members = self.steps.members("state" if group == "state" else "params")
             held = {name: self.steps.initial[name] for name in members} if group != "updated" else {}
-            found[group] = held | values if group in ("params", "state") else values
-        return found
+            groups[group] = held | values if group in ("params", "state") else values
+        return groups
 
     def _printed(self, kind: Kind, piece: Piece, wish: str, at: str = "") -> str:
         """The name of the function that a piece is; `at` is its line."""
@@ -337,10 +343,11 @@ class Module:
     def _restore(self, applied: Applied, names: list[str], scheduled: bool) -> None:
         """Notes what Keras's optimizer had when the first step began."""
         if applied.count:
-            held = {"count": np.int32(applied.count)}
+            held: dict[str, Any] = {"count": np.int32(applied.count)}
             for field, values in optax_slots(applied, scheduled).items():
                 of = {self.steps.name(v): x for v, x in zip(applied.variables, values, strict=True)}
-                held[field] = functools.reduce(dict.__getitem__, self._tops(names)[:1], self._tree({n: of[n] for n in names}))
+                tree = self._tree({n: of[n] for n in names})
+                held[field] = tree[self._tops(names)[0]] if len(self._tops(names)) == 1 else tree
             self.restored[id(applied.optimizer)] = held
 
     def _schedule(self, schedule: Any, at: str) -> str:
@@ -379,7 +386,9 @@ class Module:
         parts = [PARTS["tree"].replace("def f", "def tree").strip(), *self.helpers, *self.module.functions]
         body = "\n\n\n".join([*parts, "\n".join(self.definitions)]).rstrip()
         init = [f'{group} = tree("{group}")' for group in self.carry[:2] if group != "opt_state"]
-        starts = [(id(o), name, f"jax.jit({name}.init)({self._part('params', names)})") for o, name, names in optimizers]
+        starts = [
+            (id(o), name, f"jax.jit({name}.init)({self._part('params', names)})") for o, name, names in optimizers
+        ]
         slots = self.restored
         for i, (key, name, text) in enumerate(starts):
             at = "" if len(starts) == 1 else f"[{name!r}]"
@@ -489,7 +498,9 @@ class Module:
     def _where_set(self) -> list[str]:
         """A comment: what the program sets anew between the steps, and where."""
         names = {name for values in self.steps.resets.values() for name in values}
-        events = [e for step in self.observer.steps for e in step.resets if self.steps.names.get(id(e.variable)) in names]
+        events = [
+            e for step in self.observer.steps for e in step.resets if self.steps.names.get(id(e.variable)) in names
+        ]
         lines = dict.fromkeys(f"{self._file(e.place[0])}{e.place[1]}" for e in events)
         parts = []
         for name in sorted(names):

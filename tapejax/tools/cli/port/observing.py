@@ -70,7 +70,9 @@ class Gradient:
     held: list[Array]  # what these held
     found: list[Array | None]
     entries: range
-    inside: bool = False  # a Jacobian, say, or of each example: its operations are printed as part of what is made of it
+    inside: bool = (
+        False  # a Jacobian, say, or of each example: its operations are printed as part of what is made of it
+    )
     asked: bool = False  # by an optimizer of SciPy's, which alone sees it
 
     @property
@@ -139,15 +141,15 @@ class Step:
         held |= {id(x) for each in self.applied for x in (*each.before, *each.after)}
         held |= {id(x) for each in self.gradients for x in (*each.held, *each.found)}
         held |= {id(x) for _, read in self.recording.variables.values() for x in read.values()} | self.made_in().keys()
-        graph, found = Graph(self.recording.entries), list[Assigned]()
+        graph, anew = Graph(self.recording.entries), list[Assigned]()
         for event in self.events:
             if isinstance(event.variable, Carried):
                 continue
             ends = [event.value] if isinstance(event.value, jax.Array) else []
             inputs = (x for i in graph.before(ends) for x in self.recording.entries[i].inputs)
             if event.later and held.isdisjoint(map(id, (*ends, *inputs))):
-                found.append(event)
-        return found
+                anew.append(event)
+        return anew
 
     def assigned(self) -> dict[int, Assigned]:
         """By the id of a variable its assignments as one."""
@@ -258,13 +260,19 @@ class Observer:
         """Notes what tensors have become, by their names; returns whether one is another that a gradient is with respect to."""
         if not step.gradients:
             return False
-        names, made, before = snapshot(frame, arrays=False), self._made_of_gradients(step), step.gradients[0].block.before
+        names, made, before = (
+            snapshot(frame, arrays=False),
+            self._made_of_gradients(step),
+            step.gradients[0].block.before,
+        )
         for gradient in step.gradients:  # of a tensor that has several names the one that goes on
             for i, x in enumerate(gradient.held):
-                own = [text for text, held in before.items() if held is x and id(names.get(text)) in made]
-                if own and isinstance(gradient.variables[i], Carried):
-                    gradient.variables[i] = self.carried.setdefault(own[0], Carried(own[0]))
-        pairs = {v: x for g in step.gradients for v, x in zip(g.variables, g.held, strict=True) if isinstance(v, Carried)}
+                going = [text for text, held in before.items() if held is x and id(names.get(text)) in made]
+                if going and isinstance(gradient.variables[i], Carried):
+                    gradient.variables[i] = self.carried.setdefault(going[0], Carried(going[0]))
+        pairs = {
+            v: x for g in step.gradients for v, x in zip(g.variables, g.held, strict=True) if isinstance(v, Carried)
+        }
         own, place, position = {v.path: x for v, x in pairs.items()}, _place(frame), len(step.recording.entries)
         step.carried = []
         for text, x in names.items():
@@ -273,7 +281,7 @@ class Observer:
                 old = x if type_of(old) != type_of(x) else old
                 kept = step.events if text in own else step.carried
                 kept.append(Assigned(carried, place, old, x, x, position))
-                self._own(carried, old if text in own or old is not x else jnp.zeros_like(x), x)
+                self._own(carried, old if text in own or old is not x else jnp.zeros_like(x), x)  # type: ignore[arg-type]
         return any(names.get(text, x) is not x for text, x in own.items())
 
     def _made_of_gradients(self, step: Step) -> set[int]:
@@ -334,13 +342,13 @@ class Observer:
         if frame is None or self.active or not eager():
             return original(*args, **kwargs)
         block, start, before = self._block(frame), len(self._step.recording.entries), len(self.traced)
-        found = original(*args, **kwargs)
-        step, leaves = self._step, [leaf_of(x) for x in nest.flatten(found)]
+        result = original(*args, **kwargs)
+        step, leaves = self._step, [leaf_of(x) for x in nest.flatten(result)]
         for each in self.traced[before:]:
             each.block, each.found = block, [None if leaf is None else leaf.array for leaf in leaves]
             each.entries = range(start, len(step.recording.entries))
             step.gradients.append(each)
-        return found
+        return result
 
     def _exit(self, original: Callable, tape: GradientTape, *exception: Any) -> None:
         original(tape, *exception)
@@ -433,7 +441,9 @@ class Observer:
     def _assign(self, original: Callable, variable: VariableLike, value: TensorLike, *rest: Any, **more: Any) -> Any:
         frame, before = user_frame(), None if self._quiet else held(variable)
         result = original(variable, value, *rest, **more)
-        if frame is None or before is None or isinstance(held(variable), Tracer):  # Keras builds a layer, or traces a step
+        if (
+            frame is None or before is None or isinstance(held(variable), Tracer)
+        ):  # Keras builds a layer, or traces a step
             return result
         after, leaf = held(variable), leaf_of(value)
         self._own(variable, before, after)
@@ -484,8 +494,14 @@ def _slots(optimizer: Optimizer, variables: Sequence[VariableLike]) -> dict[str,
     """What an optimizer holds for each of the variables, by the names of its lists."""
     trained = list(keras_fence.trained_by(optimizer))
     positions = [next(i for i, v in enumerate(trained) if v is variable) for variable in variables]
-    lists = {name.strip("_"): x for name, x in vars(optimizer).items() if isinstance(x, list) and len(x) == len(trained)}
-    return {n: [held(x[i]) for i in positions] for n, x in lists.items() if all(map(is_variable, x)) and x[0] is not trained[0]}
+    lists = {
+        name.strip("_"): x for name, x in vars(optimizer).items() if isinstance(x, list) and len(x) == len(trained)
+    }
+    return {
+        n: [held(x[i]) for i in positions]
+        for n, x in lists.items()
+        if all(map(is_variable, x)) and x[0] is not trained[0]
+    }
 
 
 def _frames() -> Iterator[FrameType]:

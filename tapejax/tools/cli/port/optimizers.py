@@ -46,12 +46,12 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
 
 def optax_slots(applied: Applied, scheduled: bool) -> dict[str, list[Array]]:
     """What Optax's state had where Keras's optimizer was applied before: by the names of its fields, for each variable."""
-    found: dict[str, list[Array]] = {}
+    slots: dict[str, list[Array]] = {}
     for text in filter(None, _TABLES["slots"][_kind(applied.optimizer, scheduled)].split(", ")):
         name, field, *factor = text.split()
         by = {"-1": -1.0}.get("".join(factor), -1.0 / applied.rate) if factor else 1.0
-        found |= {field: [x * np.asarray(by, x.dtype) for x in applied.slots[name]]} if name in applied.slots else {}
-    return found
+        slots |= {field: [x * np.asarray(by, x.dtype) for x in applied.slots[name]]} if name in applied.slots else {}
+    return slots
 
 
 def _kind(optimizer: Optimizer, scheduled: bool) -> str:

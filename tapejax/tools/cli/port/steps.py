@@ -65,10 +65,10 @@ class Steps:
             if not any(g.asked or step.resets for step in observer.steps for g in step.gradients):
                 raise Refused(where(first), "nothing changes")
             self.trained |= sources
-        found = self._found()
-        for step, pieces in found:
+        taken = self._found()
+        for step, pieces in taken:
             self._add(step, pieces)
-        self._note_resets([step for step, _ in found])
+        self._note_resets([step for step, _ in taken])
         self._constants: list[Value] = []  # what steps read that was the same whenever they ran
         often = sorted(self.kinds, key=lambda kind: -len(kind.steps))
         if len(often[0].steps) < 2:
@@ -155,12 +155,12 @@ class Steps:
 
     def after(self, step: Step) -> dict[str, Value]:
         """What the trained variables held after a step."""
-        found = {name: self.initial[name] for name in self.members("params")}
+        values = {name: self.initial[name] for name in self.members("params")}
         for each in self.observer.steps[: self.observer.steps.index(step) + 1]:
-            found |= self.resets.get(each.number, {})
-            found |= {self.name(v): x for a in each.applied for v, x in zip(a.variables, a.after, strict=True)}
-            found |= {self.name(a.variable): a.after for a in each.assigned().values()}
-        return {name: found[name] for name in self.members("params")}
+            values |= self.resets.get(each.number, {})
+            values |= {self.name(v): x for a in each.applied for v, x in zip(a.variables, a.after, strict=True)}
+            values |= {self.name(a.variable): a.after for a in each.assigned().values()}
+        return {name: values[name] for name in self.members("params")}
 
     def places(self, step: Step) -> list[Place]:
         """Where gradients are taken and variables changed, which a printed step replaces."""
@@ -175,18 +175,18 @@ class Steps:
     def _labels(self, step: Step) -> Labels:
         """What a step's variables held when it began."""
         held = [pair for each in step.applied for pair in zip(each.variables, each.before, strict=True)]
-        carried = (pair for g in step.gradients for pair in zip(g.variables, g.held, strict=True))
-        held += [(v, x) for v, x in carried if isinstance(v, Carried) and id(v) in self.trained]
+        sources = (pair for g in step.gradients for pair in zip(g.variables, g.held, strict=True))
+        held += [(v, x) for v, x in sources if isinstance(v, Carried) and id(v) in self.trained]
         events = [each for key, each in step.assigned().items() if key in self.trained | self.state]
         first: dict[int, tuple[Any, Array]] = {}
         for v, old in (*held, *((each.variable, each.before) for each in events if each.before is not each.after)):
             first.setdefault(id(v), (v, old))
-        found = Labels(self, step.origins, {id(old): self.label(v, old) for v, old in first.values()})
+        labels = Labels(self, step.origins, {id(old): self.label(v, old) for v, old in first.values()})
         for text, x in step.gradients[0].block.before.items():  # what earlier steps made is called as it is now
             carried = self.observer.carried.get(text)
-            if carried and (id(x) not in found.carried or id(carried) in self.trained | self.state):
-                found.carried[id(x)] = carried
-        return found
+            if carried and (id(x) not in labels.carried or id(carried) in self.trained | self.state):
+                labels.carried[id(x)] = carried
+        return labels
 
     def _pieces(self, step: Step) -> list[Piece]:
         """Those of a step; none if it changes nothing by gradients."""
@@ -218,9 +218,9 @@ class Steps:
         losses = [self._loss(step, each, known, f"gradients_{i}") for i, each in enumerate(plain, 1)]
         if not plain:
             shown = [each for each in used if each.targets][:1]
-            for each in shown:
-                target = each.targets[0] if len(each.targets) == 1 else each.targets
-                losses.append(piece_of("value", each, entries, target, each.block, known))
+            for one in shown:
+                target = one.targets[0] if len(one.targets) == 1 else one.targets
+                losses.append(piece_of("value", one, entries, target, one.block, known))
         return [*losses, *updates]
 
     def _values_from(self, step: Step, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:

@@ -49,7 +49,9 @@ def update_critics(states, actions, rewards, next_states, noise):
     variables = critic_1.trainable_variables + critic_2.trainable_variables
     with tf.GradientTape() as tape:
         pairs = tf.concat([states, actions], 1)
-        critic_loss = tf.reduce_mean((critic_1(pairs) - targets) ** 2) + tf.reduce_mean((critic_2(pairs) - targets) ** 2)
+        critic_loss = tf.reduce_mean((critic_1(pairs) - targets) ** 2) + tf.reduce_mean(
+            (critic_2(pairs) - targets) ** 2
+        )
     critic_optimizer.apply_gradients(zip(tape.gradient(critic_loss, variables), variables))
     return critic_loss
 
@@ -61,7 +63,9 @@ def update_actor(states, noise):
         pairs = tf.concat([states, actions], 1)
         value = tf.minimum(critic_1(pairs), critic_2(pairs))
         actor_loss = tf.reduce_mean(tf.exp(log_alpha) * log_prob - value)
-    actor_optimizer.apply_gradients(zip(tape.gradient(actor_loss, actor.trainable_variables), actor.trainable_variables))
+    actor_optimizer.apply_gradients(
+        zip(tape.gradient(actor_loss, actor.trainable_variables), actor.trainable_variables)
+    )
     with tf.GradientTape() as tape:
         alpha_loss = -tf.reduce_mean(log_alpha * tf.stop_gradient(log_prob + TARGET_ENTROPY))
     alpha_optimizer.apply_gradients([(tape.gradient(alpha_loss, log_alpha), log_alpha)])
