@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..values.conversion import convert_to_tensor, raw
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, operands, raw
+from ..values.operations import arrays_of, op, operands
+from ..values.tensor import Tensor
 from ..values.types import Array, AxisLike, FloatLike, Ignored, IntLike, IntsLike, PaddingLike, ShapeLike, TensorLike
 from . import array as _array
 from . import math as _math
@@ -29,29 +31,29 @@ from .table import (
     kind_of,
     known,
     operation,
+    piecewise_linear,
     renamed,
     require_kind,
     shape_of,
     static,
-    straight,
     unary,
 )
 
 # ---- Activations -------------------------------------------------------------------------------------------
 
 
-@straight
+@piecewise_linear
 def _relu(x):
     return jax.nn.relu(x)
 
 
-@straight
+@piecewise_linear
 def _relu6(x):
     # No gradient at either bound: there the value is a constant.
     return jnp.where((x > 0) & (x < 6), x, lax.stop_gradient(jnp.clip(x, 0, 6)))
 
 
-@straight
+@piecewise_linear
 def _leaky_relu(x, alpha):
     return jnp.where(x > 0, x, alpha * x)
 

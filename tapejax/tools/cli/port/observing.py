@@ -30,8 +30,8 @@ from ....tape.structures import sources_of, targets_of
 from ....tf.libraries import keras_trainer
 from ....tf.values import keras_fence, nest, reading
 from ....tf.values.structures import is_variable, leaf_of
-from ....tf.values.tensor import Variable
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
+from ....tf.values.variable import Variable
 from ...seeing.listing import Names, parts_of, user_frames
 from ...writing.graph import Graph
 from .comparing import STEPS
