@@ -288,11 +288,9 @@ class Module:
                     raise
                 # the tape only suspects it, and all steps are the same operations
                 function = as_function(shown, trees, names, whole=False)
-            # a function that does not read all of a tree must do nothing to all of it
-            whole = {"state": set(self.steps.members("state"))}
-            read = {group: set(values) for group, values in self._read(piece).items()}
-            parts = {self._local(kind, group) for group in read if read[group] != whole.get(group, set(self.groups))}
-            function.recorded.partial = parts
+            # a function that is not given all of a tree must do nothing to all of it
+            given = {g: set(values) for g, values in piece.labels.items() if g not in ("params", "state")}
+            function.recorded.partial = {self._local(kind, g) for g in given if given[g] != set(self.groups)}
             found = self.module.add(function, wish)
         except (ValueError, TypeError, LookupError, NotImplementedError) as error:
             raise Refused(at or self.path.name, "no code", error=error) from error

@@ -180,7 +180,7 @@ class Observer:
         self.traced: list[Gradient] = []  # those that were taken while JAX traced the program
         self.inner: tuple[list[Any], Any] = [], None  # what the last gradient in a tape's block gave, and its targets
         self.failed: tuple[Place, BaseException] | None = None  # where a hook here failed
-        self._quiet = False
+        self._quiet = self._sweeping = False
         self._patches = contextlib.ExitStack()
         self._keras = False
 
@@ -330,7 +330,7 @@ class Observer:
     def _enter(self, original: Callable, tape: GradientTape) -> GradientTape:
         self._patch_keras()
         frame = user_frame()
-        if frame is None or not eager():
+        if self._sweeping or frame is None or not eager():
             return original(tape)
         vars(tape)["_block"] = self._block(frame)
         self.active.append(tape)
@@ -339,7 +339,7 @@ class Observer:
     def _mapped(self, original: Callable, *args: Any, **kwargs: Any) -> Nest:
         """What takes gradients of each row of a batch is a block of its own."""
         frame = user_frame()
-        if frame is None or self.active or not eager():
+        if self._sweeping or frame is None or self.active or not eager():
             return original(*args, **kwargs)
         block, start, before = self._block(frame), len(self._step.recording.entries), len(self.traced)
         result = original(*args, **kwargs)
@@ -360,12 +360,16 @@ class Observer:
     ) -> Nest:
         inside = more.pop("inside", False)
         step, recording, frame = self._step, tape._recording, user_frame()
-        if frame is None or recording is None or [other for other in self.active if other is not tape]:
+        if self._sweeping or frame is None or recording is None or [other for other in self.active if other is not tape]:
             found = original(tape, target, sources, *rest, **more)
             self.inner = nest.flatten(found), targets_of(target)
             return found
         start = len(step.recording.entries)
-        found = original(tape, target, sources, *rest, **more)
+        self._sweeping = True  # a gradient of the program's own may have tapes
+        try:
+            found = original(tape, target, sources, *rest, **more)
+        finally:
+            self._sweeping = False
         inside = inside or bool(rest) or more.get("output_gradients") is not None
         leaves = sources_of(sources).leaves
         texts = {id(x): text for text, x in reversed(snapshot(frame, arrays=False).items())}
