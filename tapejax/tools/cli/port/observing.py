@@ -360,7 +360,12 @@ class Observer:
     ) -> Nest:
         inside = more.pop("inside", False)
         step, recording, frame = self._step, tape._recording, user_frame()
-        if self._sweeping or frame is None or recording is None or [other for other in self.active if other is not tape]:
+        if (
+            self._sweeping
+            or frame is None
+            or recording is None
+            or [other for other in self.active if other is not tape]
+        ):
             found = original(tape, target, sources, *rest, **more)
             self.inner = nest.flatten(found), targets_of(target)
             return found

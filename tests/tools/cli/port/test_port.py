@@ -213,7 +213,10 @@ def test_what_differs_between_steps_is_an_argument_also_if_it_changes_late(porte
 
 
 OTHERS = {
-    "restart": ["def update(params):", "# Between steps, as main() does, put what the program begins anew with (lines "],
+    "restart": [
+        "def update(params):",
+        "# Between steps, as main() does, put what the program begins anew with (lines ",
+    ],
     "per_example": ["def update(params, rows):", "params = update(params, rows)"],
     "conjugate_gradients": ['"state": {"d": d, "g": grads["x"]}', "params, state, loss = update_1(params, state"],
     "newton": ["jax.jacrev(", "params, loss = update(params)"],
@@ -222,7 +225,9 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", [*list(OTHERS)[:2], *(pytest.param(n, marks=pytest.mark.slow) for n in list(OTHERS)[2:])])
+@pytest.mark.parametrize(
+    "name", [*list(OTHERS)[:2], *(pytest.param(n, marks=pytest.mark.slow) for n in list(OTHERS)[2:])]
+)
 def test_steps_of_other_kinds(ported, name):
     """Values set anew, gradients of each row, tensors handed on, Jacobians, optimizers that are no part of the program."""
     if name == "scipy_optimizer":
@@ -259,7 +264,10 @@ def test_an_error_of_its_own_names_the_line(ported, monkeypatch):
 
     monkeypatch.setattr(module.Module, "written", fail)
     status, printed, _ = ported(BEGIN.format(block=PLAIN, loop=LOOP))
-    assert status == 2 and "program.py:12: port stopped at an error of its own, ZeroDivisionError: of port's own" in printed
+    assert (
+        status == 2
+        and "program.py:12: port stopped at an error of its own, ZeroDivisionError: of port's own" in printed
+    )
 
 
 def test_batches_of_two_sizes_are_two_functions_with_the_same_arguments(ported):
