@@ -14,7 +14,8 @@ Programs of these shapes are taken:
 * steps by Jacobians, `output_gradients`, `vectorized_map`, tensors that are handed on, optimizers outside (SciPy's);
 * state that a step assigns or reads (averages of batch normalisation, counters, target networks, seeds of dropout).
 
-Refused, with the line: steps whose operations change from one to the next, Python that reads a batch's values, optimizers and settings of them that have no equal in Optax, complex variables.
+Refused, with the line: steps whose operations change from one to the next, Python that reads a batch's values, optimizers
+and settings of them that have no equal in Optax, complex variables.
 
 OUT.py is run on the recorded batches, and its losses are compared with the program's (`comparing`), in a process of its own in
 which neither tapejax nor TensorFlow can be imported.
