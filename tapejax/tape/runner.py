@@ -1,7 +1,7 @@
 """How operations are run: the interface, one method, and a default that needs nothing but JAX.
 
-`tapejax.execution` has another `Runner`, which it makes the current one when it is imported: with the first name of `tapejax` that is
-used, or with `tapejax.tf`. A runner of yours that is current then stays.
+`tapejax.execution` has another `Runner`, which it makes the current one when it is imported: with the first name of `tapejax`
+that is used. A runner of yours that is current then stays.
 """
 
 from __future__ import annotations
