@@ -23,7 +23,7 @@ REGISTRIES = {
     "tapejax.jaxprs.cache._caches": "the tables themselves",
     "tapejax.jaxprs.canonical._EXACT": "how the values of a class are told apart",
     "tapejax.jaxprs.fence._hidden": "classes of traces that JAX was told of",
-    "tapejax.tf.values.tensor._ARRAYS": "classes of arrays",
+    "tapejax.tf.values.conversion.ARRAY_TYPES": "classes of arrays",
     "tapejax.tf.values.dtypes._known": "dtypes, of which there is one object each",
 }
 TABLES = (dict, set, list, weakref.WeakKeyDictionary, weakref.WeakSet, Cache)

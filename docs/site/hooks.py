@@ -55,7 +55,9 @@ API = {
     "values": (
         "Values",
         {
-            "tapejax.tf.values.tensor": "Tensor Variable constant convert_to_tensor is_tensor",
+            "tapejax.tf.values.tensor": "Tensor",
+            "tapejax.tf.values.variable": "Variable",
+            "tapejax.tf.values.conversion": "constant convert_to_tensor is_tensor",
             "tapejax.tf.values.dtypes": "TensorShape DType as_dtype",
             "tapejax.tf.values": "nest:assert_same_structure,flatten,is_nested,map_structure,pack_sequence_as errors",
         },

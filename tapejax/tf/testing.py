@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..tape.gradient_tape import GradientTape, UnconnectedGradients
-from .values.tensor import Tensor, convert_to_tensor, op
+from .values.conversion import convert_to_tensor
+from .values.operations import op
+from .values.tensor import Tensor
 from .values.types import Array, TensorLike
 
 

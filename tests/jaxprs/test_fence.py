@@ -570,3 +570,43 @@ def test_every_setting_that_acts_on_a_run_is_known():
     with jax.transfer_guard("log"):
         assert [mode.value for mode in fence.RUN_MODES].count("log") == 1
     assert [mode.value for mode in fence.RUN_MODES] == before
+
+
+def test_another_library_in_the_same_places():
+    """One that puts its function over ours is asked first and ours goes on; with no tape the answers are JAX's own."""
+    program = """
+import jax, jax.numpy as jnp
+from jax._src import core, custom_derivatives
+from tapejax import GradientTape
+
+asked = []
+
+def over(owner, name):
+    below = getattr(owner, name)
+    def above(*args, **kwargs):
+        asked.append(name)
+        return below(*args, **kwargs)
+    setattr(owner, name, above)
+    return lambda: setattr(owner, name, below)
+
+def gradient():
+    x = jnp.float32(3.0)
+    with GradientTape() as tape:
+        tape.watch(x)
+        f, closed = jax.closure_convert(lambda y: y * x, jnp.float32(2.0))
+        y = f(jnp.float32(2.0), *closed)
+    return float(tape.gradient(y, x)), len(closed)
+
+before = over(core, "is_literalable"), over(custom_derivatives, "_maybe_perturbed")
+assert gradient() == (2.0, 1)
+after = over(custom_derivatives, "_maybe_perturbed"), over(core, "is_literalable")
+asked.clear()
+assert gradient() == (2.0, 1) and "_maybe_perturbed" in asked
+for put_back in (*after, *before):
+    put_back()
+x = jnp.float32(3.0)
+assert jax.closure_convert(lambda y: y * x, jnp.float32(2.0))[1] == []
+assert core.trace_state_clean()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -21,7 +21,7 @@ from jax import lax
 import tapejax as tf
 from tapejax.execution import schedule, trial
 from tapejax.tape import operation
-from tapejax.tf.values import tensor as values
+from tapejax.tf.values import operations as values
 from tests.tape.interpreted import interpreted
 
 EXAMPLES = int(os.environ.get("TAPEJAX_EXAMPLES", 12))  # more in .ci/nightly

@@ -38,8 +38,9 @@ from ..values import reading, replicas, staging
 from ..values.errors import PythonNeeded, SymbolicValue
 from ..values.staging import Staged, abstract
 from ..values.structures import is_variable
-from ..values.tensor import Tensor, Variable
+from ..values.tensor import Tensor
 from ..values.types import Array, TensorLike, VariableLike
+from ..values.variable import Variable
 from . import keras_control_flow
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
@@ -117,7 +118,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     def read(variable: VariableLike) -> Array | Tensor:
         if (capture := reading.context.capture) is not None and held(variable) is not None:
-            capture.adopt(variable, fence.VALUE)
+            capture.as_input(variable, fence.VALUE)
         if capture is None and isinstance(held(variable), Tracer) and active.eager():
             with reading.tracing:  # as in `reading.held`
                 array = noted(variable)
@@ -189,7 +190,7 @@ def _aggregating(update: Callable, of_change: bool = False) -> Callable:
 
     @functools.wraps(update)
     def once(self: Any, value: TensorLike) -> Any:
-        if not reading.context.running:
+        if not replicas.place.running:
             return update(self, value)
         # TensorFlow's replicas keep moving statistics apart, and outside of them those of the first are read.
         kind = "only_first_replica" if self.aggregation == "none" and not self.trainable else self.aggregation
@@ -199,7 +200,7 @@ def _aggregating(update: Callable, of_change: bool = False) -> Callable:
             array = held + replicas.aggregated(array - held, kind, self.path)
         else:
             array = replicas.aggregated(array, kind, self.path)
-        with reading.context.setting(running=False):
+        with replicas.place.setting(running=False):
             return update(self, array)
 
     return once
@@ -524,10 +525,10 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
     @functools.wraps(update_step)
     def update_with_all(self: Optimizer, grads: list, trainable_variables: list, learning_rate: Any) -> None:
         """The gradients of all replicas are added, and the variables, which are the same in all, updated once."""
-        if not reading.context.running:
+        if not replicas.place.running:
             return update_step(self, grads, trainable_variables, learning_rate)
         grads = [replicas.aggregated(x, "SUM", "a gradient") for x in grads]
-        with reading.context.setting(running=False):
+        with replicas.place.setting(running=False):
             update_step(self, grads, trainable_variables, learning_rate)
 
     optimizer.apply = apply_arrays

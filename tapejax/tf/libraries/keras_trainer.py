@@ -23,8 +23,8 @@ from ...tape.gradient_tape import GradientTape
 from ..ops.numerics import checks_numerics
 from ..values import keras_fence as fence
 from ..values import reading, replicas
-from ..values.tensor import Variable
 from ..values.types import Array, Nest
+from ..values.variable import Variable
 from . import adapters as libraries
 from .keras_adapter import Model, arrays_in, contains, from_user, visible
 
@@ -94,7 +94,7 @@ def _none_is_zero(reduce_values: Callable) -> Callable:
 
     @functools.wraps(reduce_values)
     def reduced(values: Array, sample_weight: Array | None = None, reduction: str = "sum_over_batch_size") -> Array:
-        if reading.context.running and values.shape == (0,) and reduction not in (None, "none"):
+        if replicas.place.running and values.shape == (0,) and reduction not in (None, "none"):
             return values.sum()
         return reduce_values(values, sample_weight, reduction)
 
@@ -252,7 +252,7 @@ def install() -> None:
     @functools.wraps(initialize)
     def note_strategy(self: Model, *args: Any, **kwargs: Any) -> None:
         initialize(self, *args, **kwargs)
-        if reading.context.mesh is not None:
+        if replicas.place.mesh is not None:
             self.__dict__["_distribute_strategy"] = libraries.package.distribute.get_strategy()
 
     trainer.__init__ = note_strategy

@@ -19,10 +19,13 @@ from ...jaxprs.fence import ConcreteArray, Tracer
 from ...jaxprs.types import Value
 from ..values import reading
 from ..values.connected import zero_gradient
+from ..values.conversion import is_array_like, raw
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, Variable, arrays_of, is_array_like, op, operands, raw
+from ..values.operations import arrays_of, op, operands
+from ..values.tensor import Tensor
 from ..values.types import Array, AxisLike, DTypeLike, Ignored, Index, IntLike, IntsLike, ShapeLike, TensorLike
+from ..values.variable import Variable
 from .indexed_slices import IndexedSlices
 from .sizes import joined, sized
 from .table import (

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..values.conversion import convert_to_tensor
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, convert_to_tensor
+from ..values.tensor import Tensor
 from ..values.types import IntLike, TensorLike
 from .table import host, static
 

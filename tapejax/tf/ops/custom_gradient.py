@@ -25,11 +25,13 @@ from ...tape.structures import Leaf, conjugate
 from ...tape.sweep import sweep
 from ..values import nest, reading
 from ..values.connected import connected
+from ..values.conversion import raw
 from ..values.errors import InvalidArgumentError, NoValueError
 from ..values.staging import staged_after_creation
 from ..values.structures import in_pytree, is_variable, leaf_of
-from ..values.tensor import Tensor, Variable, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, Nest, TensorLike, VariableLike
+from ..values.variable import Variable
 from .opaque import results_in
 
 # ---- custom_gradient ------------------------------------------------------------------------------------------------

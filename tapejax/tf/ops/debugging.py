@@ -16,9 +16,11 @@ from ...execution import shadow
 from ...jaxprs import cache
 from ...jaxprs.fence import Tracer
 from ...tape import active
+from ..values.conversion import is_array_like, raw
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, is_array_like, op, operands, raw
+from ..values.operations import op, operands
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, Ignored, IntLike, TensorLike
 from .custom_gradient import custom_gradient
 from .table import Sparse, kind_of, renamed, static

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..values.conversion import convert_to_tensor
 from ..values.dtypes import as_dtype
 from ..values.errors import InvalidArgumentError, extra_missing
-from ..values.tensor import Tensor, convert_to_tensor
+from ..values.tensor import Tensor
 from ..values.types import DTypeLike, IntLike, TensorLike
 from . import image as _image
 from .table import accepting, host, renamed, static

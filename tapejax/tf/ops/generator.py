@@ -19,10 +19,12 @@ import numpy as np
 from ...jaxprs.types import Value
 from ...tape import active, operation
 from ..values import reading
+from ..values.conversion import is_array_like, raw
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, Variable, is_array_like, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
+from ..values.variable import Variable
 from . import random
 from .table import host, kind_of, shape_of, static, wide
 
@@ -184,7 +186,7 @@ class Generator:
     def _next(self, shape: tuple[int, ...]) -> tuple[Value, Value]:
         """The two numbers of the key of a draw of that `shape`; moves on."""
         _, seed, count = self._move(shape)
-        for row in reading.context.rows:
+        for row in random.draws.rows:
             seed = operation.apply(random._row_seed, seed, row)
         return seed, count
 

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.fence import Tracer
-from ..values.reading import context
-from ..values.tensor import Tensor, is_array_like, raw
+from ..values.conversion import is_array_like, raw
+from ..values.names import scope
+from ..values.tensor import Tensor
 from ..values.types import Array, Ignored, Nest, TensorLike  # TensorLike: also tf.types.experimental's
 from . import array as _array
 
@@ -65,7 +66,7 @@ def is_symbolic_tensor(tensor: object) -> bool:
 
 def get_current_name_scope() -> str:
     """The `name_scope` that is open, without its last slash."""
-    return context.scope.rstrip("/")
+    return scope.prefix.rstrip("/")
 
 
 def get_logger() -> logging.Logger:

@@ -14,9 +14,11 @@ import numpy as np
 from jax import lax
 
 from ..values.connected import zero_gradient
+from ..values.conversion import convert_to_tensor, raw
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, raw
+from ..values.operations import arrays_of, op
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, FloatLike, IntLike, ShapeLike, TensorLike
 from . import array as _array
 from . import random as _random

@@ -9,8 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from ..values import nest
+from ..values.conversion import convert_to_tensor
 from ..values.dtypes import TensorShape
-from ..values.tensor import Tensor, convert_to_tensor, op
+from ..values.operations import op
+from ..values.tensor import Tensor
 from ..values.types import Array, ShapeLike, TensorLike
 from .table import known
 

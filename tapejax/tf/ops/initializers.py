@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
+from ..values.conversion import constant
 from ..values.dtypes import DType, as_dtype
-from ..values.tensor import Tensor, constant
+from ..values.tensor import Tensor
 from ..values.types import DTypeLike, FloatLike, IntLike, ShapeLike, TensorLike
 from . import array, random
 

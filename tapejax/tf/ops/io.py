@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from ..values.conversion import convert_to_tensor
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import (
     AlreadyExistsError,
@@ -20,7 +21,7 @@ from ..values.errors import (
     NotFoundError,
     PermissionDeniedError,
 )
-from ..values.tensor import Tensor, convert_to_tensor
+from ..values.tensor import Tensor
 from ..values.types import DTypeLike, PathLike, TensorLike
 from .table import host, static
 

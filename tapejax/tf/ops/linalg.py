@@ -12,9 +12,11 @@ import numpy as np
 from jax import lax
 
 from ..values.connected import zero_gradient
+from ..values.conversion import raw
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from ..values.tensor import Tensor, arrays_of, op, operands, raw
+from ..values.operations import arrays_of, op, operands
+from ..values.tensor import Tensor
 from ..values.types import Array, AxisLike, DTypeLike, Ignored, IntsLike, Nest, TensorLike
 from .math import nan_for_infinity, singular_values
 from .registry import opaque

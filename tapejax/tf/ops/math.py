@@ -17,9 +17,11 @@ from jax import lax
 
 from ...jaxprs.poles import scaled
 from ..values.connected import connected, zero_gradient
+from ..values.conversion import raw
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, InvalidArgumentError
-from ..values.tensor import Tensor, arrays_of, op, op_on_arrays, operands, raw
+from ..values.operations import arrays_of, op, op_on_arrays, operands
+from ..values.tensor import Tensor
 from ..values.types import Array, AxisLike, DTypeLike, IntLike, TensorLike
 from .indexed_slices import IndexedSlices
 from .table import (
@@ -40,10 +42,10 @@ from .table import (
     later,
     named,
     operation,
+    piecewise_linear,
     reduction,
     renamed,
     require_kind,
-    straight,
     unary,
     whole,
     wide,
@@ -54,7 +56,7 @@ special: Any = later("jax.scipy.special")
 # ---- One tensor, element by element ------------------------------------------------------------------------
 
 
-@straight
+@piecewise_linear
 def _abs_real(x):
     # At 0 the slope is 0, as TensorFlow has it; jnp.abs has 1 there.
     return x * lax.stop_gradient(jnp.sign(x))

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..values.conversion import convert_to_tensor, raw
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, operands, raw
+from ..values.operations import arrays_of, op, operands
+from ..values.tensor import Tensor
 from ..values.types import Array, AxisLike, FloatLike, Ignored, IntLike, IntsLike, PaddingLike, ShapeLike, TensorLike
 from . import array as _array
 from . import math as _math
@@ -29,29 +31,29 @@ from .table import (
     kind_of,
     known,
     operation,
+    piecewise_linear,
     renamed,
     require_kind,
     shape_of,
     static,
-    straight,
     unary,
 )
 
 # ---- Activations -------------------------------------------------------------------------------------------
 
 
-@straight
+@piecewise_linear
 def _relu(x):
     return jax.nn.relu(x)
 
 
-@straight
+@piecewise_linear
 def _relu6(x):
     # No gradient at either bound: there the value is a constant.
     return jnp.where((x > 0) & (x < 6), x, lax.stop_gradient(jnp.clip(x, 0, 6)))
 
 
-@straight
+@piecewise_linear
 def _leaky_relu(x, alpha):
     return jnp.where(x > 0, x, alpha * x)
 
@@ -282,6 +284,36 @@ def _weighted_cross_entropy(labels, logits, pos_weight):
     weight = 1 + (pos_weight - 1) * labels
     tail = jnp.log1p(jnp.exp(-_math._abs(logits))) + jax.nn.relu(-logits)
     return (1 - labels) * logits + weight * tail
+
+
+@operation("targets log_input", FLOAT)
+def log_poisson_loss(targets, log_input, compute_full_loss: bool = False):
+    """The loss of counts `targets` of a Poisson distribution whose mean is ``exp(log_input)``, elementwise.
+
+    Args:
+      targets: floats of any shape.
+      log_input: floats of the same dtype and shape.
+      compute_full_loss: whether the logarithm of the factorial is added, by Stirling's formula; of targets from 0 to 1 it is 0.
+
+    Returns:
+      A tensor of that dtype and shape.
+
+    Raises:
+      ValueError: the shapes differ.
+
+    >>> print(log_poisson_loss([1.0, 3.0], [0.0, 0.0]))
+    tf.Tensor([1. 1.], shape=(2,), dtype=float32)
+    """
+    if np.shape(targets) != np.shape(log_input):
+        raise ValueError(
+            "log_poisson_loss: targets and log_input must have the same shape, "
+            f"got {np.shape(targets)} and {np.shape(log_input)}"
+        )
+    loss = jnp.exp(log_input) - log_input * targets
+    if compute_full_loss:
+        stirling = targets * jnp.log(targets) - targets + 0.5 * jnp.log(2 * np.pi * targets)
+        loss += jnp.where((targets >= 0) & (targets <= 1), 0, stirling)
+    return loss
 
 
 # ---- Normalisation -----------------------------------------------------------------------------------------

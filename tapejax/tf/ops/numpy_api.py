@@ -12,9 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.canonical import snapshot
+from ..values.conversion import raw
 from ..values.settings import settings
-from ..values.tensor import Tensor, Variable, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, Index, Nest, TensorLike
+from ..values.variable import Variable
 from . import random
 from .table import renamed
 

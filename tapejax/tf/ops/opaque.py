@@ -16,9 +16,10 @@ from ...tape import active, dispatch, rules
 from ...tape.operation import PythonOp
 from ...tape.recording import Entry, Recording
 from ..values import nest, reading
+from ..values.conversion import convert_to_tensor, raw
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError, NoValueError
-from ..values.tensor import Tensor, convert_to_tensor, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, Nest, TensorLike
 
 

@@ -9,9 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..values import reading
+from ..values.conversion import is_array_like, raw
 from ..values.errors import SymbolicValue
 from ..values.missing import no_attribute
-from ..values.tensor import Tensor, Variable, _nd_index, is_array_like, op, operands, raw
+from ..values.operations import op, operands
+from ..values.tensor import Tensor
+from ..values.variable import Variable
+from ..values.variable import nd_index as _nd_index
 from . import array, linalg, math, table
 from .table import ANY, binary
 

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..values.connected import zero_gradient
+from ..values.conversion import is_array_like, raw
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, is_array_like, raw
+from ..values.tensor import Tensor
 from ..values.types import Array
 from .table import operation, whole
 

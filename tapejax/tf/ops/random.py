@@ -21,14 +21,16 @@ import numpy as np
 
 from ...jaxprs.cache import memoised
 from ...jaxprs.fence import Tracer, current_trace, under
-from ...jaxprs.threads import Setting
+from ...jaxprs.threads import Context, Setting
 from ...jaxprs.types import Value
 from ...tape import active, operation
 from ..values import reading
+from ..values.conversion import raw
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
+from ..values.operations import op
 from ..values.staging import Capture
-from ..values.tensor import Tensor, op, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, IntLike, ShapeLike, TensorLike
 from .table import FLOAT, kind_of, known, renamed, require_kind, shape_of, whole, wide
 
@@ -40,6 +42,16 @@ class Counter:
         self.own = own
         # of one type, whether 64-bit types are on or off: compiled functions take it in
         self.count: Value = np.uint32(0)
+
+
+class Draws(Context):
+    """What this thread draws from."""
+
+    stream: State | None = None  # in place of the process's state
+    rows: tuple[Array, ...] = ()  # that draw each for itself
+
+
+draws = Draws()
 
 
 class State(Counter):
@@ -76,8 +88,8 @@ class State(Counter):
         elif staged and active.staging():
             seed, count = self._ask(own)
         else:
-            seed, count = (reading.context.stream or self)._count(own)
-        for row in reading.context.rows:
+            seed, count = (draws.stream or self)._count(own)
+        for row in draws.rows:
             seed = operation.apply(_row_seed, seed, row)
         return seed, count
 
@@ -124,8 +136,8 @@ class State(Counter):
 
     def _thread(self, capture: Capture, own: int | None) -> tuple[Value, Value]:
         counter = self if own is None else self.apart(own)
-        seed = capture.adopt(self, "seed") if own is None else self._seed_of(own)
-        count = capture.adopt(counter, "count")
+        seed = capture.as_input(self, "seed") if own is None else self._seed_of(own)
+        count = capture.as_input(counter, "count")
         counter.count = under(capture._trace, operator.add, count, 1)
         return seed, count
 
@@ -161,7 +173,7 @@ state = State()
 
 def each_row(row: Array) -> Setting:
     """A block under `jax.vmap`, where `row` counts the rows: each row draws other numbers."""
-    return reading.context.setting(rows=(*reading.context.rows, row))
+    return draws.setting(rows=(*draws.rows, row))
 
 
 def key_of(seed: Value, count: Value) -> Array:

@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..values.conversion import raw
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, arrays_of, op, raw
+from ..values.operations import arrays_of, op
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, IntsLike, ShapeLike, TensorLike
 from . import array as _array
 from .table import (

@@ -10,7 +10,8 @@ import jax
 from ...jaxprs.dependence import has_tangent
 from ...tape import rules
 from ...tape.structures import conjugate
-from ..values.tensor import Tensor, raw
+from ..values.conversion import raw
+from ..values.tensor import Tensor
 from ..values.types import Array
 
 

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from ...tape import operation
+from ..values.conversion import convert_to_tensor
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, convert_to_tensor
+from ..values.tensor import Tensor
 from ..values.types import IntLike, TensorLike
 from . import array, linalg, nn
 from . import math as _math

@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..values.connected import zero_gradient
+from ..values.conversion import convert_to_tensor, raw
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, convert_to_tensor, op, raw
+from ..values.operations import op
+from ..values.tensor import Tensor
 from ..values.types import Array, AxisLike, DTypeLike, FloatLike, IntLike, IntsLike, TensorLike
 from . import array as _array
 from . import math as _math

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.types import Value
+from ..values.conversion import is_array_like, raw
 from ..values.dtypes import is_symbolic as is_symbolic  # used with the rest of this module
-from ..values.tensor import Tensor, is_array_like, raw
+from ..values.tensor import Tensor
 from ..values.types import DTypeLike, Index, IntLike, TensorLike
 
 

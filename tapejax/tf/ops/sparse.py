@@ -13,9 +13,11 @@ import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ..values import nest
+from ..values.conversion import convert_to_tensor, is_array_like, raw
 from ..values.dtypes import DType, TensorShape, as_dtype, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
+from ..values.operations import op
+from ..values.tensor import Tensor
 from ..values.types import AxisLike, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
 from . import math as _math
 from .array import broadcast_to, gather, gather_nd, scatter_nd, stop_gradient, tensor_scatter_nd_add

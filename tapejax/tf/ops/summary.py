@@ -22,12 +22,13 @@ from ...jaxprs.fence import Tracer
 from ...jaxprs.threads import Context
 from ...tape import active
 from ...tape.recording import next_number
+from ..values.conversion import convert_to_tensor, is_array_like, raw
 from ..values.dtypes import as_dtype
 from ..values.errors import NotFoundError, extra_missing
 from ..values.names import name_scope
 from ..values.names import scoped as _scoped
 from ..values.staging import init_scope
-from ..values.tensor import Tensor, convert_to_tensor, is_array_like, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, Ignored, IntLike, TensorLike
 from . import array as _array
 from . import debugging, encoded
@@ -48,13 +49,13 @@ def _package() -> ModuleType:
 # ---- Where summaries go ------------------------------------------------------------------------------------
 
 
-class _State(Context):
+class _WriterState(Context):
     writer: Any = None
     step: IntLike | None = None
     condition: bool | TensorLike | Callable[[], TensorLike] | None = None
 
 
-_state = _State()
+_state = _WriterState()
 
 
 class _AsDefault(contextlib.AbstractContextManager):

@@ -23,12 +23,15 @@ from ...jaxprs.fence import ConcreteArray, Tracer
 from ...jaxprs.types import Value
 from ...tape.operation import Op, op_of
 from ..values import reading
+from ..values.conversion import is_array_like, raw
 from ..values.dtypes import DType, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError, PythonNeeded
+from ..values.operations import op, operands
 from ..values.reading import read
 from ..values.settings import settings
-from ..values.tensor import Tensor, Variable, compute, is_array_like, op, operands, raw
+from ..values.tensor import Tensor, compute
 from ..values.types import Array, AxisLike, IntLike, Nest, ShapeLike, TensorLike
+from ..values.variable import Variable
 from .sizes import Sizes, is_symbolic
 
 # Kinds of dtypes, as letters: bool, signed int, unsigned int, float, complex. A capital is some of a kind's dtypes.
@@ -481,7 +484,7 @@ def mask_as(dtype: np.dtype, mask: Value) -> Value:
     return jnp.where(mask, jnp.ones((), dtype), jnp.zeros((), dtype))
 
 
-def straight(fn: Callable) -> Callable:
+def piecewise_linear(fn: Callable) -> Callable:
     """`fn` of one argument, elementwise and made of straight pieces, connected to it at every order, as in TensorFlow.
 
     To JAX the second derivative of such a function is no number at all, which would come out as None; to TensorFlow it is

@@ -14,9 +14,11 @@ import numpy as np
 from ...jaxprs.fence import Tracer
 from ...tape import active
 from ..values import reading
+from ..values.conversion import convert_to_tensor, raw
 from ..values.dtypes import as_dtype, as_shape, requested
 from ..values.errors import InvalidArgumentError, OutOfRangeError, PythonNeeded
-from ..values.tensor import Tensor, convert_to_tensor, op, raw
+from ..values.operations import op
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, Ignored, IntLike, IntsLike, ShapeLike, TensorLike
 from . import array
 from .table import host, static

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..values import nest
+from ..values.conversion import is_array_like
 from ..values.errors import extra_missing
-from ..values.tensor import is_array_like
 from ..values.types import DTypeLike, FloatLike, Nest, TensorLike
 from .random import set_seed
 

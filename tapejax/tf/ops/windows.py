@@ -10,9 +10,11 @@ import numpy as np
 from jax import lax
 
 from ..values import replicas
+from ..values.conversion import raw
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError, extra_missing
-from ..values.tensor import Tensor, op, raw
+from ..values.operations import op
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, IntsLike, TensorLike
 from . import array as _array
 from . import math as _math

@@ -32,10 +32,12 @@ from ..ops import math as _math
 from ..ops.random import each_row
 from ..ops.tpu import TPUClusterResolver, require_tpu
 from ..values import nest, reading, replicas
+from ..values.conversion import convert_to_tensor, is_tensor, raw
 from ..values.errors import OutOfRangeError
 from ..values.missing import hints
+from ..values.operations import op
 from ..values.staging import Threaded
-from ..values.tensor import Tensor, convert_to_tensor, is_tensor, op, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, AxisLike, Ignored, Nest, TensorLike
 from .function import function
 from .optional import Optional
@@ -189,36 +191,36 @@ class ReplicaContext:
     @property
     def replica_id_in_sync_group(self) -> Tensor | int:
         """The replica's number: a tensor where there are several."""
-        return Tensor(replicas.number()) if reading.context.running else 0
+        return Tensor(replicas.number()) if replicas.place.running else 0
 
     def all_reduce(self, reduce_op: ReduceOp | str, value: Nest, options: Ignored = None) -> Nest:
         """The sum or mean of all replicas' values, in each of them. Gradients pass."""
         collective = {ReduceOp.SUM: _total, ReduceOp.MEAN: _mean}[_reduce_op(reduce_op)]
-        if not reading.context.running:
+        if not replicas.place.running:
             return value
-        return nest.map_structure(lambda x: op(collective, convert_to_tensor(x), group=reading.context.group), value)
+        return nest.map_structure(lambda x: op(collective, convert_to_tensor(x), group=replicas.place.group), value)
 
     def all_gather(self, value: Nest, axis: int, options: Ignored = None) -> Nest:
         """All replicas' values, concatenated along `axis`, in each of them. Gradients pass."""
-        if not reading.context.running:
+        if not replicas.place.running:
             return value
         return nest.map_structure(
-            lambda x: op(_gathered, convert_to_tensor(x), axis=axis, group=reading.context.group), value
+            lambda x: op(_gathered, convert_to_tensor(x), axis=axis, group=replicas.place.group), value
         )
 
     def merge_call(self, merge_fn: Callable, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """``merge_fn(strategy, *args, **kwargs)``, called once, with the values of all replicas."""
-        if not reading.context.running:
+        if not replicas.place.running:
             return merge_fn(self.strategy, *args, **(kwargs or {}))
 
         def all_of(x: Any) -> Any:
-            return PerReplica(op(_stack, x, group=reading.context.group)) if is_tensor(x) else x
+            return PerReplica(op(_stack, x, group=replicas.place.group)) if is_tensor(x) else x
 
         def own(x: Any) -> Any:
             return x._stacked[self.replica_id_in_sync_group] if isinstance(x, PerReplica) else x
 
         args, kwargs = nest.map_structure(all_of, (list(args), dict(kwargs or {})))
-        with reading.context.setting(running=False):
+        with replicas.place.setting(running=False):
             merged = merge_fn(self.strategy, *args, **kwargs)
         return nest.map_structure(own, merged)
 
@@ -380,8 +382,8 @@ class Strategy:
             yield self
 
     def _entered(self, crossing: bool, **fields: Any) -> contextlib.AbstractContextManager[None]:
-        within = (*reading.context.strategies, (self, crossing))
-        return reading.context.setting(strategies=within, mesh=self._mesh, **fields)
+        within = (*replicas.place.strategies, (self, crossing))
+        return replicas.place.setting(strategies=within, mesh=self._mesh, **fields)
 
     def run(
         self, fn: Callable, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, options: Ignored = None
@@ -724,7 +726,7 @@ _default = Strategy()
 
 def get_strategy() -> Strategy:
     """The strategy whose scope the program is in, or one that does nothing."""
-    return reading.context.strategies[-1][0] if reading.context.strategies else _default
+    return replicas.place.strategies[-1][0] if replicas.place.strategies else _default
 
 
 def has_strategy() -> bool:
@@ -734,7 +736,7 @@ def has_strategy() -> bool:
 
 def in_cross_replica_context() -> bool:
     """Whether the program is in a strategy's scope, and in no function that it runs."""
-    return bool(reading.context.strategies) and reading.context.strategies[-1][1]
+    return bool(replicas.place.strategies) and replicas.place.strategies[-1][1]
 
 
 def get_replica_context() -> ReplicaContext | None:

@@ -13,7 +13,8 @@ from ...tape.gradient_tape import GradientTape, UnconnectedGradients
 from ...tape.structures import sources_of
 from ..ops.array import ones_like
 from ..values import reading
-from ..values.tensor import Tensor, convert_to_tensor, is_array_like
+from ..values.conversion import convert_to_tensor, is_array_like
+from ..values.tensor import Tensor
 from ..values.types import Ignored, Nest, TensorLike
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from ...jaxprs.fence import Tracer
 from ...tape import active
 from ..values import nest, reading
+from ..values.conversion import raw
 from ..values.staging import init_scope
-from ..values.tensor import raw
 from ..values.types import Array, Nest
 
 __all__ = ["Elements", "runs"]
@@ -33,7 +33,7 @@ def runs(dataset: Any) -> Iterator[tuple[Nest, list[Array]]]:
     assert capture is not None
     names = map(str, itertools.count())
     for structure in holder.structures:
-        yield structure, [capture.adopt(holder, next(names)) for _ in nest.flatten(structure)]
+        yield structure, [capture.as_input(holder, next(names)) for _ in nest.flatten(structure)]
 
 
 class Elements:

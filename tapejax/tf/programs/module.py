@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from ..values import nest
 from ..values.names import name_scope
-from ..values.tensor import Variable
+from ..values.variable import Variable
 
 Trackable: TypeAlias = Any  # what has state to save: a variable, a Module, a layer of Keras, a list or dict of these
 

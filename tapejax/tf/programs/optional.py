@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..values import nest
+from ..values.conversion import convert_to_tensor
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, convert_to_tensor
+from ..values.tensor import Tensor
 from ..values.types import Nest
 from .signatures import TensorSpec
 

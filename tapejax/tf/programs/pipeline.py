@@ -31,10 +31,11 @@ from ...tape import active
 from ..ops.random import state as random_state
 from ..ops.table import host
 from ..values import nest
+from ..values.conversion import raw
 from ..values.dtypes import requested
 from ..values.errors import DataLossError, InvalidArgumentError, extra_missing
 from ..values.staging import tracing
-from ..values.tensor import Tensor, raw
+from ..values.tensor import Tensor
 from ..values.types import IntLike, Number, TensorLike
 from .texts import Text, shown
 
@@ -220,7 +221,7 @@ class _Going(grain.DatasetIterator):
         self._count, self._steps = state["count"], None
 
 
-def going(stage: grain.IterDataset) -> grain.DatasetIterator:
+def iterate(stage: grain.IterDataset) -> grain.DatasetIterator:
     """An iterator over a stage."""
     stage.has_child = True  # else Grain would wrap the iterator, and its class again at every pass
     return iter(stage)

@@ -40,8 +40,9 @@ from ..values.dtypes import TensorShape
 from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.staging import Compiled, JointOp, Slot
 from ..values.structures import is_variable
-from ..values.tensor import Tensor, Variable
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, Ignored, Nest, TensorLike, VariableLike
+from ..values.variable import Variable
 from .description import Format, Json, in_short
 from .function import Binding, ConcreteFunction, Function
 from .module import OWN, LoadedObject, Module, Trackable

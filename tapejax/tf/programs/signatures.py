@@ -20,11 +20,13 @@ from ...jaxprs.canonical import exact
 from ...jaxprs.canonical import key as exact_key
 from ...jaxprs.types import Pytree
 from ..values import nest
+from ..values.conversion import is_array_like, raw
 from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
 from ..values.errors import DTypeError
 from ..values.structures import is_variable
-from ..values.tensor import Tensor, Variable, VariableSlice, VariableValue, is_array_like, raw
+from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, Nest, ShapeLike, TensorLike, VariableLike
+from ..values.variable import Variable, VariableSlice, VariableValue
 
 Argument: TypeAlias = Any  # what a function is called with: a tensor, any Python value, or a nest of these
 Arguments: TypeAlias = Sequence[Argument]

@@ -17,14 +17,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.fence import Tracer
+from ...jaxprs.threads import Context
 from ...places import caller, line_of
 from ..ops import array, control_flow, debugging, loops, math
 from ..ops.tensor_array import TensorArray
-from ..values import nest, reading
+from ..values import nest
+from ..values.conversion import is_array_like, raw
 from ..values.dtypes import requested
 from ..values.errors import PythonNeeded
-from ..values.staging import Threaded, row_of
-from ..values.tensor import Tensor, is_array_like, raw
+from ..values.staging import Threaded, row_type
+from ..values.tensor import Tensor
 from ..values.types import Array, IntLike
 
 Local: TypeAlias = Any  # what a variable of the user's function holds: a tensor, any Python value, or a nest of these
@@ -92,11 +94,19 @@ def _condition(x: Test, statement: str) -> Any:
 # ---- Expressions ------------------------------------------------------------------------------------------------------
 
 
+class _Tests(Context):
+    # The last negation of a traced tensor, and what it is of: in a branch on it that value is known.
+    negation: tuple[Array, Array] | None = None
+
+
+_tests = _Tests()
+
+
 def not_(a: Test) -> Any:
     if not is_traced(a):
         return not a
     negated = math.logical_not(Tensor(_condition(a, "`not`")))
-    reading.context.negation = negated._array, raw(a)
+    _tests.negation = negated._array, raw(a)
     return negated
 
 
@@ -256,7 +266,7 @@ def if_stmt(
     if not isinstance(chosen, Tracer):
         return body() if chosen else orelse()
     before = get_state()
-    negation, reading.context.negation = reading.context.negation, None
+    negation, _tests.negation = _tests.negation, None
     negated = negation[1] if negation and is_array_like(condition) and negation[0] is raw(condition) else None
     ends: list[list[Local]] = []
 
@@ -379,7 +389,7 @@ def while_stmt(
         if not first:
             return
         body()
-    loop = _Loop(test, lambda _: body(), (get_state, set_state, names), options)
+    loop = _StagedLoop(test, lambda _: body(), (get_state, set_state, names), options)
     loop.run(None, _condition(first, "while loop"), options.get("maximum_iterations"))
 
 
@@ -404,17 +414,17 @@ def for_stmt(
             raise _error(TypeError, "a scalar tensor cannot be iterated over")
         rows = raw(iterable)[: options.get("maximum_iterations")]
         state = get_state, set_state, names
-        _Loop(extra_test, lambda row: body(Tensor(row[0])), state, options).run([rows], True)
+        _StagedLoop(extra_test, lambda row: body(Tensor(row[0])), state, options).run([rows], True)
     elif hasattr(type(iterable), "_runs"):
         for structure, columns in iterable._runs():
             take = lambda row, structure=structure: body(nest.pack_sequence_as(structure, [Tensor(x) for x in row]))  # noqa: E731
-            _Loop(extra_test, take, (get_state, set_state, names), options).run(columns, True)
+            _StagedLoop(extra_test, take, (get_state, set_state, names), options).run(columns, True)
     else:
         for item in iterable:
-            going = True if extra_test is None else extra_test()
-            if is_traced(going):
-                if_stmt(going, functools.partial(body, item), lambda: None, get_state, set_state, names, len(names))
-            elif going:
+            goes_on = True if extra_test is None else extra_test()
+            if is_traced(goes_on):
+                if_stmt(goes_on, functools.partial(body, item), lambda: None, get_state, set_state, names, len(names))
+            elif goes_on:
                 body(item)
             else:
                 break
@@ -454,11 +464,11 @@ def _for_range(bounds: Range, extra_test, body, get_state, set_state, names, opt
         body(Tensor(bounds.value(raw(i))))
         i = i + 1
 
-    loop = _Loop(test, step, (lambda: (i, *get_state()), set_all, ("index", *names)), options)
+    loop = _StagedLoop(test, step, (lambda: (i, *get_state()), set_all, ("index", *names)), options)
     loop.run(None, raw(test()), options.get("maximum_iterations"), options.get("iterate_names", ""))
 
 
-class _Loop:
+class _StagedLoop:
     """A loop that becomes a program. What is assigned in it is carried from one iteration to the next.
 
     `state`: the functions that get and set what may change, and its names.
@@ -475,7 +485,7 @@ class _Loop:
         the name that a `for` assigns to, which is zero after one that never ran, as in TensorFlow."""
         if first is False or limit == 0 or rows is not None and rows[0].shape[0] == 0:
             return
-        state, row = self.before, [row_of(x) for x in rows or ()]
+        state, row = self.before, [row_type(x) for x in rows or ()]
         if rows is not None and any(x is None for x in state) and (self.test is None or self.test() is True):
             self.body([x[0] for x in rows])  # `if x is None: x = ...` in the first iteration
             rows = [x[1:] for x in rows]
@@ -598,7 +608,7 @@ class FunctionScope:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        reading.context.negation = None
+        _tests.negation = None
 
     def ret(self, value: Local, returned: Local) -> Local:
         """What the function returns. `returned`: whether a return statement was met."""

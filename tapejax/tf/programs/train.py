@@ -33,11 +33,12 @@ import numpy as np
 from ...tape import active
 from ..ops.generator import Generator
 from ..values import keras_fence, nest, reading, structures
+from ..values.conversion import convert_to_tensor
 from ..values.dtypes import narrowed
 from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError, extra_missing
 from ..values.missing import missing
-from ..values.tensor import Variable, convert_to_tensor
 from ..values.types import Array, Ignored, IntLike, VariableLike
+from ..values.variable import Variable
 from .description import Format, Json, in_short
 from .function import ConcreteFunction, Function, init_scope, inside_function
 from .module import OWN, Holder, LoadedObject, Module, Trackable
@@ -315,14 +316,19 @@ _reading = threading.Lock()
 
 @contextlib.contextmanager
 def _patient_loops() -> Iterator[None]:
-    """While it lasts, what comes to a new event loop after its end is left out, and errors that nobody asks for are not logged.
+    """While it lasts, what comes to this thread's new event loop after its end is left out, and errors that nobody asks for are
+    not logged.
 
     Orbax reads arrays at the same time. When one cannot be read it raises that one's error and closes its loop; asyncio and
-    TensorStore's threads would print one for each of the others.
+    TensorStore's threads would print one for each of the others. Orbax takes no loop: it makes one by `asyncio.new_event_loop`,
+    for which this stands in, and which other threads go on to have.
     """
+    thread = threading.get_ident()
 
     def patient_loop() -> asyncio.AbstractEventLoop:
         loop: Any = make()
+        if threading.get_ident() != thread:
+            return loop
         call = loop.call_soon_threadsafe
 
         def call_if_open(*args: Any, **options: Any) -> Any:
@@ -341,7 +347,8 @@ def _patient_loops() -> Iterator[None]:
         try:
             yield
         finally:
-            asyncio.new_event_loop = make
+            if asyncio.new_event_loop is patient_loop:  # no other library replaced it since
+                asyncio.new_event_loop = make
 
 
 # ---- restoring ------------------------------------------------------------------------------------------------------

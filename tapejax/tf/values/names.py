@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...jaxprs.threads import Setting
-from .reading import context
+from ...jaxprs.threads import Context, Setting
+
+
+class Scope(Context):
+    """The scopes that are open in this thread."""
+
+    prefix = ""  # of the names of variables
+
+
+scope = Scope()
 
 
 def scoped(name: str) -> str:
     """`name` with the scopes before it that are open in this thread."""
-    return context.scope + name
+    return scope.prefix + name
 
 
 class name_scope:
@@ -38,10 +46,10 @@ class name_scope:
         return self._name
 
     def __enter__(self) -> str:
-        within = f"{context.scope}{self._name}/" if self._name else ""
-        self._blocks.append(context.setting(scope=self._name if self._name.endswith("/") else within))
+        within = f"{scope.prefix}{self._name}/" if self._name else ""
+        self._blocks.append(scope.setting(prefix=self._name if self._name.endswith("/") else within))
         self._blocks[-1].__enter__()
-        return context.scope
+        return scope.prefix
 
     def __exit__(self, *exception: Any) -> None:
         self._blocks.pop().__exit__()

@@ -15,8 +15,9 @@ from typing import Any
 
 from ...jaxprs.cache import memoised
 from .dtypes import TensorShape
-from .tensor import Tensor, Variable
+from .tensor import Tensor
 from .types import Nest
+from .variable import Variable
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
 

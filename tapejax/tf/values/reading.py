@@ -24,11 +24,7 @@ from .errors import PythonNeeded, VariableInTraceError
 from .types import Array, VariableLike
 
 if TYPE_CHECKING:
-    from jax.sharding import Mesh
-
     from ...tape.gradient_tape import GradientTape
-    from ..ops.random import State
-    from ..programs.distribute import Strategy
     from .staging import Capture
 
 # Each installs what libraries need that have been imported since it was last called.
@@ -129,7 +125,7 @@ Used: TypeAlias = tuple[Any, str, Any]
 
 
 class ThreadContext(Context):
-    """What this thread is at: the function that it traces, the strategy that it is in, the state that it draws from."""
+    """What this thread is at: the function that it traces, or runs, and for what."""
 
     # The `staging.Capture` of the `function` that this thread traces: it makes variables inputs of the function's program.
     capture: Capture | None = None
@@ -143,20 +139,8 @@ class ThreadContext(Context):
     tapes: tuple[GradientTape | None, ...] = ()
     # Whether what Keras traces here becomes a program if it assigns to a variable.
     attempt = False
-    # What `tf.name_scope` puts before the names of variables.
-    scope = ""
     # How many variables this thread has made.
     variables_made = 0
-    # The strategies that it is in, innermost last, each with whether the program is outside of its replicas.
-    strategies: tuple[tuple[Strategy, bool], ...] = ()
-    mesh: Mesh | None = None  # of the innermost one: new variables are placed on its devices
-    running = False  # whether a function of the user's is run as that of each replica
-    group: int | None = None  # the number of the group's first replica; None where there is one group
-    # The state of random numbers that draws are taken from in place of the process's, and the rows that draw each for itself.
-    stream: State | None = None
-    rows: tuple[Array, ...] = ()
-    # The last negation of a traced tensor in a rewritten function, and what it is of: in a branch on it that value is known.
-    negation: tuple[Array, Array] | None = None
     # Whether what runs here is only looked at, as by `tape.check_numerics`: a NaN in it is no error.
     looking = False
     # In a program that is traced of what ran before: the types of the results of each `numpy_function` still to come.
@@ -199,7 +183,7 @@ tracing = threading.RLock()
 def held(variable: VariableLike) -> Array:
     """The array that `variable` holds; while a `function` is traced, what stands for it there."""
     capture = context.capture
-    array = variable._array if capture is None else capture.adopt(variable)
+    array = variable._array if capture is None else capture.as_input(variable)
     if capture is None and isinstance(array, Tracer) and active.eager():
         with tracing:  # another thread traces a function, and gives its variables their arrays back when it is done
             array = variable._array

@@ -9,25 +9,41 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ...jaxprs import contents, lifting
 from ...jaxprs.fence import BatchTracer, Literal, Primitive, Tracer
+from ...jaxprs.threads import Context
 from ...jaxprs.types import JaxProgram
-from .reading import context
 from .types import Array
+
+if TYPE_CHECKING:
+    from ..programs.distribute import Strategy
 
 AXIS = "replica"
 
 
+class Place(Context):
+    """Where this thread is: in which strategies, and in which replica."""
+
+    # The strategies that it is in, innermost last, each with whether the program is outside of its replicas.
+    strategies: tuple[tuple[Strategy, bool], ...] = ()
+    mesh: Mesh | None = None  # of the innermost one: new variables are placed on its devices
+    running = False  # whether a function of the user's is run as that of each replica
+    group: int | None = None  # the number of the group's first replica; None where there is one group
+
+
+place = Place()
+
+
 def count() -> int:
     """How many there are."""
-    return 1 if context.mesh is None else context.mesh.size
+    return 1 if place.mesh is None else place.mesh.size
 
 
 def placed(array: Array) -> Array:
@@ -35,17 +51,17 @@ def placed(array: Array) -> Array:
 
     In replicas it is the first replica's value. No other group is asked: it makes no variable.
     """
-    if context.running:
+    if place.running:
         array = jax.lax.all_gather(array, AXIS)[0] if differs(array) else _common(array)
-    if context.mesh is None or isinstance(array, Tracer):
+    if place.mesh is None or isinstance(array, Tracer):
         return array
-    whole = NamedSharding(context.mesh, PartitionSpec())
+    whole = NamedSharding(place.mesh, PartitionSpec())
     if whole.is_fully_addressable:
         return jax.device_put(array, whole)
     own = np.asarray(array)[None]
-    each = NamedSharding(context.mesh, PartitionSpec(AXIS))
+    each = NamedSharding(place.mesh, PartitionSpec(AXIS))
     with jax.ensure_compile_time_eval():
-        rows = jax.make_array_from_callback((context.mesh.size, *array.shape), each, lambda _: own)
+        rows = jax.make_array_from_callback((place.mesh.size, *array.shape), each, lambda _: own)
         return jax.jit(_first_row, out_shardings=whole)(rows)
 
 
@@ -72,22 +88,22 @@ _total_of_groups.defvjp(lambda x: (_total_of_groups(x), None), lambda _, cotange
 
 def number() -> Array:
     """The number of the replica."""
-    return jax.lax.axis_index(AXIS) + (context.group or 0)
+    return jax.lax.axis_index(AXIS) + (place.group or 0)
 
 
 def total(x):
     """The sum over all replicas."""
-    return _common(_total_of_groups(x)) if context.group is not None else jax.lax.psum(x, AXIS)
+    return _common(_total_of_groups(x)) if place.group is not None else jax.lax.psum(x, AXIS)
 
 
 def mean(x):
     """The mean over all replicas."""
-    return total(x) / count() if context.group is not None else jax.lax.pmean(x, AXIS)
+    return total(x) / count() if place.group is not None else jax.lax.pmean(x, AXIS)
 
 
 def stacked(x):
     """The values of all replicas, along a new first axis."""
-    if context.group is None:
+    if place.group is None:
         return jax.lax.all_gather(x, AXIS)
     return total(jnp.zeros((count(), *jnp.shape(x)), x.dtype).at[number()].set(x))
 
@@ -159,7 +175,7 @@ def aggregated(array: Array, aggregation: Any, name: str) -> Array:
     Raises:
       ValueError: the values differ, and the variable has no aggregation.
     """
-    if not context.running:
+    if not place.running:
         return array
     kind = str(getattr(aggregation, "name", aggregation)).upper()
     if kind == "SUM":

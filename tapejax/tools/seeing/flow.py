@@ -20,7 +20,8 @@ import numpy as np
 
 from ...jaxprs.types import Where
 from ...places import Line, Place, line_of
-from ...tf.values.tensor import Tensor, Variable
+from ...tf.values.tensor import Tensor
+from ...tf.values.variable import Variable
 from .listing import Variables
 
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}

@@ -20,8 +20,8 @@ from ...tape.slicing import Relevant
 from ...tape.structures import Leaf
 from ...tf.values import staging
 from ...tf.values.structures import is_variable
-from ...tf.values.tensor import Variable
 from ...tf.values.types import Array
+from ...tf.values.variable import Variable
 from ..writing.graph import Graph, ValueSet
 from .inside import traced
 from .listing import Names, active_positions, name_of

@@ -35,8 +35,9 @@ from ...tape.recording import Entry, Mark, Recording, is_deleted, type_of
 from ...tape.structures import Leaf
 from ...tf.values.shown import ORANGE, bold, faint, number_text, page, table_html
 from ...tf.values.structures import is_variable, leaf_of
-from ...tf.values.tensor import Tensor, Variable
+from ...tf.values.tensor import Tensor
 from ...tf.values.types import Array, VariableLike
+from ...tf.values.variable import Variable
 from ..writing.graph import Graph, ValueMap
 from .tables import cut, in_columns
 

@@ -18,10 +18,13 @@ import pytest
 import tapejax as tf
 from tapejax import errors, nest
 from tapejax.tape import dispatch
+from tapejax.tf.values import conversion as values
 from tapejax.tf.values import dtypes
-from tapejax.tf.values import tensor as values
+from tapejax.tf.values.conversion import constant, convert_to_tensor, raw
 from tapejax.tf.values.dtypes import TensorShape, as_dtype, float16, float32, int32
-from tapejax.tf.values.tensor import Tensor, Variable, constant, convert_to_tensor, op, operands, raw
+from tapejax.tf.values.operations import op, operands
+from tapejax.tf.values.tensor import Tensor
+from tapejax.tf.values.variable import Variable
 
 
 def _mul(x, y):
