@@ -14,7 +14,7 @@ import pytest
 
 import tapejax as tf
 
-LONGER = 1.3  # a printed text may have so many times the lines of the one by hand
+LONGER = 1.4  # a printed text may have so many times the lines of the one by hand
 
 
 def normal(*shape, seed=0):
