@@ -162,6 +162,12 @@ def statement(head: str, expression: ast.expr, indent: str = "") -> list[str]:
     return _broken(indent, head, expression, "")
 
 
+def header(target: ast.expr, rows: ast.expr, indent: str = "") -> list[str]:
+    """The lines of ``for target in rows:``."""
+    text = text_of(target)
+    return _broken(indent, f"for {text[1:-1] if isinstance(target, ast.Tuple) else text} in ", rows, ":")
+
+
 def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
     line = f"{indent}{head}{text_of(node)}{tail}"
     if len(line) <= WIDTH:

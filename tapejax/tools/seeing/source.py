@@ -29,7 +29,7 @@ from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from ..writing.graph import ValueMap, ValueSet
-from . import calls, derivatives, layout, parameters, recorded, scopes, trees
+from . import calls, derivatives, layout, parameters, recorded, rolling, scopes, trees
 from .listing import identifier, unused
 from .operations import Code, Taken
 from .parameters import Parameter
@@ -370,6 +370,7 @@ class Module:
         if not self.flat:
             writer.shapes |= {key: writer.shapes[root] for root, key in roots.items() if root in writer.shapes}
             trees.map_leaves(function, names, writer.shapes)
+            rolling.roll(function, names, writer.shapes)
         scopes.inline(function, names, values=not self.flat)
         name = name if name == "f" else self.scope.new(name)
         writer.define(function)
