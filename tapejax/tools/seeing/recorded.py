@@ -219,7 +219,8 @@ class Writer:
             self._entries += entries
             self._calls += [line.calls + calls for calls in calls_of(entries)]
             made = ValueMap((x, start + i) for i, entry in enumerate(entries) for x in entry.outputs)
-            self.made = ValueMap([*made.items(), *self.made.items()])
+            for x, at in made.items():
+                self.made.setdefault(x, at)
             self._opened[position] = None if inside is None else (inside, made)
         if (opened := self._opened[position]) is None:
             return self._by_leaf(line)

@@ -28,6 +28,7 @@ from .scopes import Function, Key, Loop, Names, Statement, is_key, keys_of, new_
 
 def roll(function: Function, names: Names, shapes: Mapping[str, Any]) -> None:
     """Writes the loops in `function`, inner ones first. `shapes`: trees by their keys."""
+    _index(function, names)
     for code in dict.fromkeys(s.place[0] for s in function.statements if s.place is not None):
         ranges: dict[int, int] = {}
         for start, stop in bytecode(code).rounds:
@@ -261,6 +262,22 @@ def _changed(s: Statement, by: ast.NodeTransformer) -> Statement:
     statements = [_changed(each, by) for each in s.function.statements]
     result = by.visit(layout.replaced(s.function.result, {}))
     return replace(s, expression=expression, function=replace(s.function, statements=statements, result=result))
+
+
+def _index(function: Function, names: Names) -> None:
+    """Writes ``x[0]`` in place of ``x[:1]`` and of the ``[0]`` of that, as it is printed."""
+    uses = sum((s.keys() for s in function.statements), keys_of(function.result))
+    done: list[Statement] = []
+    for s in function.statements:
+        before = done[-1] if done else None
+        match s.expression:
+            case ast.Subscript(value=ast.Name(id=key)) if before and before.outs == [key] and uses[key] == 1:
+                if isinstance(before.expression, ast.Subscript) and key not in names.wishes and s.function is None:
+                    taken = layout.replaced(s.expression, {key: before.expression})
+                    s = replace(s, expression=layout.parsed(layout.text_of(taken)))
+                    done.pop()
+        done.append(s)
+    function.statements = done
 
 
 class _Filling(ast.NodeTransformer):

@@ -10,7 +10,7 @@ import ast
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -291,13 +291,13 @@ def name_all(function: Function, names: Names, reserved: set[str]) -> None:
     for key in function.parameters:
         if key not in names.meanings:
             _name(key, names, blocked | current.keys(), current, "x")
-    _name_statements(function, names, blocked, current, reserved)
+    _name_statements(function, names, blocked, current, reserved, set())
 
 
 def _name_statements(
-    function: Function, names: Names, blocked: set[str], current: dict[str, Key], reserved: set[str]
+    function: Function, names: Names, blocked: set[str], current: dict[str, Key], reserved: set[str], fixed: Set[Key]
 ) -> None:
-    """Names what the statements of `function` make. `current`: by name the value that has it now."""
+    """Names what the statements of `function` make. `current`: by name the value that has it now; `fixed`: what has a name."""
     uses = [*(s.keys() for s in function.statements), keys_of(function.result)]
     last = {key: i for i, keys in enumerate(uses) for key in names.roots(keys)}
     for i, s in enumerate(function.statements):
@@ -310,7 +310,7 @@ def _name_statements(
         _name_lambdas(s.expression, names, reserved)
         held = {name for name, key in current.items() if last.get(key, -1) > i}
         for out in s.outs:
-            if out is not None and current.get(names.given.get(out, "")) is not out:
+            if out is not None and out not in fixed:
                 _name(out, names, blocked | held, current, "t")
                 held.add(names.given[out])
     _name_lambdas(function.result, names, reserved)
@@ -318,7 +318,7 @@ def _name_statements(
 
 def _name_loop(s: Statement, names: Names, blocked: set[str], reserved: set[str]) -> None:
     """Names what a loop binds. What is carried keeps its name where nothing reads it after it has changed."""
-    round_, loop = s.function, s.loop
+    round_, loop, fixed = s.function, s.loop, set[Key]()
     assert round_ is not None and loop is not None and isinstance(round_.result, ast.Tuple)
     carried, results, current = round_.parameters[: loop.carried], round_.result.elts, dict[str, Key]()
     blocked = blocked | {names.given[key] for key in carried}
@@ -326,17 +326,33 @@ def _name_loop(s: Statement, names: Names, blocked: set[str], reserved: set[str]
         _name(key, names, blocked | current.keys(), current, "x")
     blocked |= current.keys()
     _name_lambdas(s.expression, names, reserved)
-    made = {out: i for i, each in enumerate(round_.statements) for out in each.outs}
     for i, key in enumerate(carried):
-        to = getattr(results[i], "id", "")
-        if to in made and to not in current.values():
-            after = [*(each.keys() for each in round_.statements[made[to] + 1 :]), *map(keys_of, results[:i] + results[i + 1 :])]
-            used = names.roots(itertools.chain(*after))
-            inside = (each.function for each in round_.statements if each.function and not used.isdisjoint(each.outs))
-            if key not in used.union(*(names.roots(function.free()) for function in inside)):
-                names.given[to] = names.given[key]
-                current[names.given[key]] = to
-    _name_statements(round_, names, blocked, current, reserved)
+        others = [*results[:i], *results[i + 1 :]]
+        for out in _holders(key, getattr(results[i], "id", ""), round_, others, names):
+            if out not in fixed:
+                names.given[out] = names.given[key]
+                fixed.add(out)
+    _name_statements(round_, names, blocked, current, reserved, fixed)
+
+
+def _holders(key: Key, to: Key, round_: Function, others: Sequence[ast.expr], names: Names) -> list[Key]:
+    """What may have the name of `key`, which is carried, until it is `to`; nothing, if `key` is read after that is made."""
+    made = {out: i for i, each in enumerate(round_.statements) for out in each.outs if out}
+    if to not in made:
+        return []
+
+    def is_read(x: Key, after: int) -> bool:
+        later = round_.statements[after + 1 :]
+        used = names.roots(itertools.chain(*(each.keys() for each in later), *map(keys_of, others)))
+        closed = (each.function for each in round_.statements if each.function and not used.isdisjoint(each.outs))
+        return x in used.union(*(names.roots(function.free()) for function in closed))
+
+    found, holder = list[Key](), key
+    for out, at in made.items():
+        if at < made[to] and names.wish(out) == names.wish(key) and not (is_read(holder, at) or is_read(out, made[to])):
+            found.append(out)
+            holder = out
+    return [] if is_read(holder, made[to]) else [*found, to]
 
 
 def _name(key: Key, names: Names, taken: set[str], current: dict[str, Key], default: str) -> None:
