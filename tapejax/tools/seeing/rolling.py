@@ -55,7 +55,10 @@ class _Rolling:
             run = [*itertools.takewhile(self._is_here, statements[begin:])]
             before = len(statements)
             if len(run) > 1:
-                rounds = repeated([_flat(s).shape for s in run], [s.place[1] for s in run if s.place])
+                meanings = self.names.expressions()
+                self.written = [*statements[:begin], *(_resolved(s, meanings) for s in run), *statements[begin + len(run) :]]
+                shapes = [_flat(s).shape for s in self.written[begin : begin + len(run)]]
+                rounds = repeated(shapes, [s.place[1] for s in run if s.place])
                 if rounds is not None:
                     self._write(rounds._replace(start=begin + rounds.start), rounds.start)
             begin += 1 + len(run) - (before - len(self.function.statements))
@@ -81,7 +84,7 @@ class _Written:
     def __init__(self, of: _Rolling, run: Run, skipped: int):
         self.function, self.names, self.shapes, self.loop = of.function, of.names, of.shapes, of.loop
         self.run, self.code = run, of.code
-        every = of.function.statements
+        every = of.written
         self.before, self.after = every[: run.start], every[run.stop :]
         self.rounds = [every[i : i + run.period] for i in range(run.start, run.stop, run.period)]
         self.keys: dict[Key, list[Key]] = {}  # by what the first round makes the same of each
@@ -252,6 +255,22 @@ def _rebuilt(s: Statement, atoms: Iterator[ast.expr], bound: frozenset[str] = fr
         inner = inner.union(out for out in each.outs if out)
     result = rebuilt(s.function.result, is_key, atoms, inner)
     return replace(s, expression=expression, function=replace(s.function, statements=statements, result=result))
+
+
+def _resolved(s: Statement, meanings: Mapping[Key, ast.expr]) -> Statement:
+    """A local function or a loop without keys that stand for parts of what it binds."""
+    if s.function is None:
+        return s
+    bound = {*_bound(s.function)}
+    inside = _Filling({key: x for key, x in meanings.items() if not bound.isdisjoint(names_in(x))})
+    return replace(_changed(s, inside), expression=s.expression)
+
+
+def _bound(function: Function) -> Iterator[Key]:
+    yield from function.parameters
+    for s in function.statements:
+        yield from (out for out in s.outs if out)
+        yield from _bound(s.function) if s.function is not None else ()
 
 
 def _changed(s: Statement, by: ast.NodeTransformer) -> Statement:
