@@ -155,7 +155,8 @@ def _formatted(text: str) -> str:
 
 def statement(head: str, expression: ast.expr, indent: str = "") -> list[str]:
     """The lines of ``head`` (``y = ``, ``return ``) and an expression."""
-    if head == "return " and isinstance(expression, ast.Tuple) and len(expression.elts) > 1:
+    several = head == "return " or ", " in head and head.endswith(" = ")
+    if several and isinstance(expression, ast.Tuple) and len(expression.elts) > 1:
         line = f"{indent}{head}{text_of(expression)[1:-1]}"
         if len(line) <= WIDTH:
             return [line]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import CodeType
 from typing import Any
@@ -19,22 +19,24 @@ import jax.numpy as jnp
 from ...places import Line, line_of
 from ..writing import headers
 from ..writing.headers import Header
-from ..writing.rounds import Body, Differs, Flat, Run, flat, rebuilt, repeated
-from . import layout, trees
-from .layout import names_in
+from ..writing.rounds import Body, Differs, Run, repeated
+from . import layout, templates, trees
 from .listing import bytecode
 from .scopes import Function, Key, Loop, Names, Statement, is_key, keys_of, new_key
 
 
 def roll(function: Function, names: Names, shapes: Mapping[str, Any]) -> None:
     """Writes the loops in `function`, inner ones first. `shapes`: trees by their keys."""
-    _index(function, names)
+    templates.indexed(function, names)
+    counters: set[Key] = set()
     for code in dict.fromkeys(s.place[0] for s in function.statements if s.place is not None):
         ranges: dict[int, int] = {}
         for start, stop in bytecode(code).rounds:
             ranges[start] = max(stop, ranges.get(start, 0))
         for start, stop in sorted(ranges.items(), key=lambda each: each[1] - each[0]):
-            _Rolling(function, names, shapes, code, start, stop).roll()
+            _Rolling(function, names, shapes, code, start, stop).roll(counters)
+    if counters:
+        function.statements = [templates.changed(s, headers.Plain(counters)) if s.loop else s for s in function.statements]
 
 
 class _Rolling:
@@ -47,18 +49,18 @@ class _Rolling:
         self.code, self.start, self.stop = code, start, stop
         self.loop = _loop_at(code, start)
 
-    def roll(self) -> None:
-        """Searches each run of its statements for rounds."""
-        begin = 0
+    def roll(self, counters: set[Key]) -> None:
+        """Searches each run of its statements for rounds. `counters` gets the names of the numbers of rounds."""
+        begin, self.counters = 0, counters
         while begin < len(self.function.statements):
             statements = self.function.statements
             run = [*itertools.takewhile(self._is_here, statements[begin:])]
             before = len(statements)
             if len(run) > 1:
                 meanings = self.names.expressions()
-                self.written = [*statements[:begin], *(_resolved(s, meanings) for s in run), *statements[begin + len(run) :]]
-                shapes = [_flat(s).shape for s in self.written[begin : begin + len(run)]]
-                rounds = repeated(shapes, [s.place[1] for s in run if s.place])
+                self.written = [*statements[:begin], *(templates.resolved(s, meanings) for s in run), *statements[begin + len(run) :]]
+                alike = [templates.flat(s).shape for s in self.written[begin : begin + len(run)]]
+                rounds = repeated(alike, [s.place[1] for s in run if s.place])
                 if rounds is not None:
                     self._write(rounds._replace(start=begin + rounds.start), rounds.start)
             begin += 1 + len(run) - (before - len(self.function.statements))
@@ -68,12 +70,15 @@ class _Rolling:
 
     def _write(self, run: Run, before: int) -> None:
         """Writes a loop for the rounds; the first may be another one. `before`: how many statements of the loop come before."""
-        skipped = -(-before // run.period)
+        inside = [s for s in self.written[run.start - before : run.start] if s.place and s.place[1] > self.start]
+        skipped, before = -(-len(inside) // run.period), len(inside)
         for first in range(2):
             part = Run(run.start + first * run.period, run.period, run.rounds - first)
             if part.rounds > 1 + bool(first or before):
                 try:
-                    return _Written(self, part, skipped + first).put()
+                    written = _Written(self, part, skipped + first)
+                    self.counters.add(written.header.counter)
+                    return written.put()
                 except Differs:
                     continue
 
@@ -90,14 +95,17 @@ class _Written:
         self.keys: dict[Key, list[Key]] = {}  # by what the first round makes the same of each
         for statements in zip(*self.rounds, strict=True):
             for outs in zip(*(s.outs for s in statements), strict=True):
+                if None in outs[:-1] and any(outs):
+                    raise Differs
                 if outs[0] is not None:
-                    self.keys[outs[0]] = [out for out in outs if out is not None]
-        made = {key: (i, own) for own, keys in self.keys.items() for i, key in enumerate(keys)}
+                    self.keys[outs[0]] = [*outs]
+        made = {key: (i, own) for own, keys in self.keys.items() for i, key in enumerate(keys) if key}
         self.meanings = of.names.expressions()
         self.round = Body(made, self.meanings.get, is_key, new_key)
         self.statements = [self._statement(statements) for statements in zip(*self.rounds, strict=True)]
-        self.result, self.lists = self.function.result, dict[Key, Key]()  # by what is collected
-        self.last = dict[Key, Key]()  # by what is used after the loop, of the last round
+        self.result, self.lists = self.function.result, dict[Key, list[ast.expr]]()  # what they start with
+        self.collected = dict[Key, Key]()  # by what is collected the list
+        self.last = dict[Key, Key]()  # by what is used after the loop its name there
         self.later = self._later()
         for own, keys in self.keys.items():
             self._use_after(own, keys)
@@ -105,8 +113,8 @@ class _Written:
 
     def _statement(self, statements: Sequence[Statement]) -> Statement:
         """What is written for a statement of all rounds."""
-        columns = zip(*(_flat(s).atoms for s in statements), strict=True)
-        written = _rebuilt(statements[0], map(self.round.column, columns))
+        columns = zip(*(templates.flat(s).atoms for s in statements), strict=True)
+        written = templates.rebuilt(statements[0], map(self.round.column, columns))
         lines = dict.fromkeys(line for s in statements for line in s.origins)
         return replace(written, origins=tuple(lines))
 
@@ -114,38 +122,71 @@ class _Written:
         """What is used after the loop."""
         return self.names.roots(itertools.chain(keys_of(self.result), *(s.keys() for s in self.after)))
 
-    def _use_after(self, own: Key, keys: Sequence[Key]) -> None:
-        if not self.later.isdisjoint(keys[:-1]):
-            self.lists[own] = new_key()
-            collecting = _Collecting(keys, self.lists[own], self.meanings)
-            self.after = [_changed(s, collecting) for s in self.after]
-            self.result = collecting.visit(layout.replaced(self.result, {}))
-            self.later = self._later()
-        if not self.later.isdisjoint(keys[:-1]):
+    def _use_after(self, own: Key, keys: Sequence[Key | None]) -> None:
+        name: Key | None = own
+        known = dict[Key, Key]()
+        carriers = {to: name for name, (to, _) in self.round.carried.items()}
+        for key in reversed(keys):  # what is carried on is that of the round before
+            name = carriers.get(name or "", own if key is keys[-1] else None)
+            if name is None:
+                break
+            known |= {key: name} if key else {}
+        if not self.later.isdisjoint({*keys} - known.keys()):
+            self._collect(own, [key for key in keys if key])
+        if not self.later.isdisjoint({*keys} - known.keys()):
             raise Differs
-        if keys[-1] in self.later:
-            self.last[own] = keys[-1]
+        self.last |= {key: name for key, name in known.items() if key in self.later}
+
+    def _collect(self, own: Key, keys: Sequence[Key]) -> None:
+        """Writes a list in place of all that the rounds made the same of."""
+        self.collected[own] = name = new_key()
+        every = [*self.after, Statement([], self.result)]
+        counting = templates.Collecting(keys, name, self.meanings, None)
+        for s in every:
+            templates.changed(s, counting)
+        made = {out for s in self.after for out in s.outs}
+        early = [*itertools.takewhile(lambda x: getattr(x, "id", None) not in made, counting.before)]
+        whole = counting.found == 1 and len(early) == len(counting.before) and all(map(self.round.is_outside, early))
+        self.lists[name] = early if whole else []
+        collecting = templates.Collecting(keys, name, self.meanings, self.lists[name])
+        *self.after, last = [templates.changed(s, collecting) for s in every]
+        self.result, self.later = last.expression, set()
+        self.later = self._later()
 
     def _header(self, skipped: int) -> Header:
         """The header, and what is written for what differs."""
-        self.whole = {name: s for name, xs in self.round.varying.items() if (s := self._taken_apart(xs)) is not None}
-        rows = {name: _iterated(s.expression) for name, s in self.whole.items()}
+        self.changed: list[tuple[Statement, list[Statement]]] = []  # statements before it, with what is written for them
+        rows = {name: x for name, xs in self.round.varying.items() if (x := self._taken_apart(name, xs)) is not None}
         found = headers.header(self.round.varying, rows, self.run.rounds, self.loop, skipped, new_key)
         if found.meanings:
             meant = {name: layout.replaced(x, {}) for name, x in found.meanings.items()}
-            self.statements = [_changed(s, _Filling(meant)) for s in self.statements]
+            self.statements = [templates.changed(s, templates.Filling(meant)) for s in self.statements]
         rows_of = headers.Rows(found, self.loop, self.run.rounds, self._size, new_key)
-        self.statements = rows_of.over([*self.statements], _changed)
+        self.statements = rows_of.over([*self.statements], templates.changed)
         return rows_of.header
 
-    def _taken_apart(self, rows: Sequence[ast.expr]) -> Statement | None:
-        """The statement that takes apart what the `rows` are all of, and nothing else reads."""
+    def _taken_apart(self, name: Key, rows: Sequence[ast.expr]) -> ast.expr | None:
+        """What the `rows` are the parts of, if a statement takes that apart; the last may be read after the loop, too."""
         keys = [getattr(x, "id", None) for x in rows]
-        others = [*self.before, *self.after, Statement([], self.result)]
         for s in self.before:
-            if s.outs == keys and ast.unparse(s.expression).startswith("jnp.unstack("):
-                used = self.names.roots(itertools.chain(*(each.keys() for each in others)))
-                return s if used.isdisjoint(s.outs) and len(s.expression.args) == 1 else None  # type: ignore[attr-defined]
+            if keys[0] is None or keys[0] not in s.outs or not ast.unparse(s.expression).startswith("jnp.unstack("):
+                continue
+            others = [each for each in (*self.before, *self.after, Statement([], self.result)) if each is not s]
+            used = self.names.roots(itertools.chain(*(each.keys() for each in others)))
+            at = s.outs.index(keys[0])
+            if s.outs[at : at + len(keys)] != keys or not used.isdisjoint(keys[:-1]) or s.pattern:
+                return None
+            if keys[-1] in used:
+                self.last[keys[-1]] = name
+            before, after = s.outs[:at], s.outs[at + len(keys) :]
+            if not before and not after:
+                self.changed.append((s, []))
+                return _iterated(s.expression)
+            rest = new_key()
+            self.names.wishes[rest] = "rest"
+            pattern = ", ".join([*["{}"] * len(before), "*{}", *["{}"] * len(after)])
+            self.changed.append((s, [replace(s, outs=[*before, rest, *after], pattern=pattern)]))
+            return ast.Name(rest, ast.Load())
         return None
 
     def _size(self, node: ast.expr) -> int | None:
@@ -165,27 +206,37 @@ class _Written:
         nexts = [to for to, _ in carried.values()]
         for s in self.statements:
             s.effects |= not set(nexts).isdisjoint(s.outs)
-        starts = [Statement([name], x, effects=True, place=place) for name, (_, x) in carried.items()]
-        starts += [Statement([key], ast.List([], ast.Load()), effects=True, place=place) for key in self.lists.values()]
-        for name, (to, _) in carried.items():
-            if wish := next(filter(None, map(names.wish, [*self.keys.get(to, [])[::-1], to])), None):
-                names.wishes.setdefault(name, wish)
-        for own, key in self.last.items():
-            name = next((name for name, (to, _) in carried.items() if to == own), own)
-            names.meanings[key] = ast.Name(name, ast.Load())
-        last = [own for own in self.last if own not in nexts]
-        for own, key in self.lists.items():
-            names.wishes[key] = headers.collected_in(self.loop, names.wish(own))
-        names.wishes |= self.header.wishes
-        results: list[ast.expr] = [ast.Name(key, ast.Load()) for key in (*nexts, *self.lists, *last)]
+        self._name(headers.renamed(self.loop))
+        begins = [(name, ast.List([*x], ast.Load())) for name, x in self.lists.items()]
+        begins += [(name, x) for name, (_, x) in carried.items()]
+        # last what is called as what it starts with, which may have the same name if nothing else reads that
+        begins.sort(key=lambda each: names.wish(each[0]) == names.wish(getattr(each[1], "id", "")))
+        starts = [Statement([name], x, effects=True, place=place) for name, x in begins]
+        names.meanings |= {key: ast.Name(name, ast.Load()) for key, name in self.last.items() if key != name}
+        last = [name for name in dict.fromkeys(self.last.values()) if name not in carried]
+        results: list[ast.expr] = [ast.Name(key, ast.Load()) for key in (*nexts, *self.collected, *last)]
         body = Function([*carried, *self.header.bound()], self.statements, ast.Tuple(results, ast.Load()))
         loop = Loop(self.header.target, len(carried), len(self.lists))
-        outs: list[Key | None] = [*carried, *self.lists.values(), *last]
+        outs: list[Key | None] = [*carried, *self.lists, *last]
         written = Statement(outs, self.header.rows, body, effects=True, origins=self._origins(), place=place, loop=loop)
-        unread = [*self.whole.values()]
-        before = [s for s in self.before if all(s is not each for each in unread)]
+        before = self.before
+        for old, new in self.changed:
+            before = [x for s in before for x in (new if s is old else [s])]
         self.function.statements = [*before, *starts, written, *self.after]
         self.function.result = self.result
+
+    def _name(self, renamed: Mapping[str, str]) -> None:
+        """What is carried has the name that holds it when a round begins. `renamed`: what the user assigns to other names."""
+        names = self.names
+        for name, (to, start) in self.round.carried.items():
+            keys = [key for key in (*self.keys.get(to, [])[::-1], to) if key]
+            wish = next(filter(None, map(names.wish, keys)), None)
+            kept = to in self.keys and wish == names.wish(getattr(start, "id", ""))
+            if wish is not None:
+                names.wishes[name] = wish if kept else renamed.get(wish, wish)
+        for own, key in self.collected.items():
+            names.wishes[key] = headers.collected_in(self.loop, names.wish(own))
+        names.wishes |= self.header.wishes
 
     def _origins(self) -> tuple[Line, ...]:
         place = self.rounds[0][0].place
@@ -219,120 +270,3 @@ def _iterated(unstacked: Any) -> ast.expr:
     plain, apart = (str(jax.make_jaxpr(f)(x)) for f in (lambda x: [*x], lambda x: [*jnp.unstack(x)]))
     expression: ast.expr = unstacked.args[0] if plain == apart else unstacked
     return expression
-
-
-# ---- statements as shapes and atoms ---------------------------------------------------------------------------------
-
-
-def _expressions(s: Statement, bound: dict[str, int]) -> Iterator[tuple[Any, dict[str, int]]]:
-    """The expressions in a statement, each with what is bound there, by a number; and what else it is."""
-    yield s.expression, bound
-    if s.function is not None:
-        inner = dict(bound)
-        inner |= {key: len(inner) + i for i, key in enumerate(s.function.parameters)}
-        yield [len(s.function.parameters), s.loop and (s.loop.carried, s.loop.lists)], inner
-        for each in s.function.statements:
-            yield from _expressions(each, inner)
-            inner |= {out: len(inner) + i for i, out in enumerate(each.outs) if out}
-            yield [[out is None for out in each.outs], each.pattern], inner
-        yield s.function.result, inner
-
-
-def _flat(s: Statement) -> Flat:
-    parts = [flat(x, is_key, bound) for x, bound in _expressions(s, {})]
-    place = s.place and s.place[1]
-    shape = place, s.pattern, tuple(out is None for out in s.outs), tuple(part.shape for part in parts)
-    return Flat(shape, [atom for part in parts for atom in part.atoms])
-
-
-def _rebuilt(s: Statement, atoms: Iterator[ast.expr], bound: frozenset[str] = frozenset()) -> Statement:
-    expression = rebuilt(s.expression, is_key, atoms, bound)
-    if s.function is None:
-        return replace(s, expression=expression)
-    inner, statements = bound.union(s.function.parameters), []
-    for each in s.function.statements:
-        statements.append(_rebuilt(each, atoms, inner))
-        inner = inner.union(out for out in each.outs if out)
-    result = rebuilt(s.function.result, is_key, atoms, inner)
-    return replace(s, expression=expression, function=replace(s.function, statements=statements, result=result))
-
-
-def _resolved(s: Statement, meanings: Mapping[Key, ast.expr]) -> Statement:
-    """A local function or a loop without keys that stand for parts of what it binds."""
-    if s.function is None:
-        return s
-    bound = {*_bound(s.function)}
-    inside = _Filling({key: x for key, x in meanings.items() if not bound.isdisjoint(names_in(x))})
-    return replace(_changed(s, inside), expression=s.expression)
-
-
-def _bound(function: Function) -> Iterator[Key]:
-    yield from function.parameters
-    for s in function.statements:
-        yield from (out for out in s.outs if out)
-        yield from _bound(s.function) if s.function is not None else ()
-
-
-def _changed(s: Statement, by: ast.NodeTransformer) -> Statement:
-    """A statement whose expressions are what a visitor makes of them."""
-    expression = by.visit(layout.replaced(s.expression, {}))
-    if s.function is None:
-        return replace(s, expression=expression)
-    statements = [_changed(each, by) for each in s.function.statements]
-    result = by.visit(layout.replaced(s.function.result, {}))
-    return replace(s, expression=expression, function=replace(s.function, statements=statements, result=result))
-
-
-def _index(function: Function, names: Names) -> None:
-    """Writes ``x[0]`` in place of ``x[:1]`` and of the ``[0]`` of that, as it is printed."""
-    uses = sum((s.keys() for s in function.statements), keys_of(function.result))
-    done: list[Statement] = []
-    for s in function.statements:
-        before = done[-1] if done else None
-        match s.expression:
-            case ast.Subscript(value=ast.Name(id=key)) if before and before.outs == [key] and uses[key] == 1:
-                if isinstance(before.expression, ast.Subscript) and key not in names.wishes and s.function is None:
-                    taken = layout.replaced(s.expression, {key: before.expression})
-                    s = replace(s, expression=layout.parsed(layout.text_of(taken)))
-                    done.pop()
-        done.append(s)
-    function.statements = done
-
-
-class _Filling(ast.NodeTransformer):
-    """Others in place of names."""
-
-    def __init__(self, expressions: Mapping[str, ast.expr]):
-        self.expressions = expressions
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.expressions.get(node.id, node)
-
-
-class _Collecting(ast.NodeTransformer):
-    """A list in place of all of its elements, in a list or tuple that is written out."""
-
-    def __init__(self, keys: Sequence[Key], name: Key, meanings: Mapping[Key, ast.expr]):
-        self.keys, self.name, self.meanings = [*keys], name, meanings
-
-    def _elements(self, node: ast.List | ast.Tuple) -> list[ast.expr] | None:
-        meant = [self.meanings.get(getattr(x, "id", ""), x) for x in node.elts]
-        ids = [getattr(x, "id", None) for x in meant]
-        count = len(self.keys)
-        for i in range(len(ids) - count + 1):
-            if ids[i : i + count] == self.keys:
-                return [*node.elts[:i], ast.Starred(ast.Name(self.name, ast.Load()), ast.Load()), *node.elts[i + count :]]
-        return None
-
-    def visit_List(self, node: ast.List) -> ast.expr:
-        self.generic_visit(node)
-        if (elements := self._elements(node)) is None:
-            return node
-        return ast.Name(self.name, ast.Load()) if len(elements) == 1 else ast.List(elements, ast.Load())
-
-    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
-        self.generic_visit(node)
-        if (elements := self._elements(node)) is None:
-            return node
-        whole = ast.Call(ast.Name("tuple", ast.Load()), [ast.Name(self.name, ast.Load())], [])
-        return whole if len(elements) == 1 else ast.Tuple(elements, ast.Load())

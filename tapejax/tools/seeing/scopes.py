@@ -309,8 +309,13 @@ def _name_statements(
             name_all(s.function, names, reserved)
         _name_lambdas(s.expression, names, reserved)
         held = {name for name, key in current.items() if last.get(key, -1) > i}
+        begins = s.effects and len(s.outs) == 1 and not (s.function or s.pattern)
+        start = names.given.get(getattr(s.expression, "id", "")) if begins else None
         for out in s.outs:
-            if out is not None and out not in fixed:
+            if out is not None and start and names.wish(out) is None and start not in blocked | held:
+                names.given[out] = start  # what a loop begins with, which has no name either
+                current[start] = out
+            elif out is not None and out not in fixed:
                 _name(out, names, blocked | held, current, "t")
                 held.add(names.given[out])
     _name_lambdas(function.result, names, reserved)

@@ -30,7 +30,7 @@ from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from ..writing.graph import ValueMap, ValueSet
-from . import calls, derivatives, layout, parameters, recorded, rolling, scopes, trees
+from . import calls, derivatives, layout, parameters, recorded, rolling, scopes, templates, trees
 from .listing import identifier, unused
 from .operations import Code, Taken
 from .parameters import Parameter
@@ -378,7 +378,12 @@ class Module:
         """Defines the constants that `function` uses; that a loop begins with in the function, if nothing else reads it."""
         writer, names = self.writer, self.writer.names
         used = Counter(key for s in function.statements for key in s.keys()) + scopes.keys_of(function.result)
+        constants = {key: x for x, key in scope.constants.items() if used[key] == 1}
+        for s in function.statements:
+            if s.loop is not None:
+                s.expression = templates.Rows(constants, functools.partial(self._rows, parts, s)).visit(s.expression)
         starts = [getattr(s.expression, "id", None) for s in function.statements if s.effects and not s.loop]
+        used = Counter(key for s in function.statements for key in s.keys()) + scopes.keys_of(function.result)
         reached = names.roots(used)
         for x, key in scope.constants.items():
             if key in reached:
@@ -386,6 +391,15 @@ class Module:
                 called = parts.names.get(x) or parts.unnamed.get(x) or writer.constants.get(x)
                 most = NAMED_WRITTEN_OUT if x in parts.names else WRITTEN_OUT
                 names.meanings[key] = layout.parsed(text or self.code.constant(x, called, most))
+
+    def _rows(self, parts: Recorded, loop: scopes.Statement, rows: Sequence[Array]) -> str:
+        """The name of the array with the rows that a loop goes over, the user's own if there is one."""
+        every = np.stack(rows)
+        for x, name in parts.names.items():
+            if type_of(x) == type_of(every) and "[" not in name and np.array_equal(x, every):
+                return self.code.constant(x, name)
+        called = self.writer.names.wish(loop.function.parameters[-1]) if loop.function else None
+        return self.code.constant(jnp.asarray(every), f"{called or 'row'}s")
 
     def _sources(
         self, parts: Recorded, scope: recorded.Scope, inner: Mapping[str, Path]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,13 +21,14 @@ class Header:
     rows: ast.expr
     meanings: dict[str, ast.expr] = field(default_factory=dict)
     wishes: dict[str, str] = field(default_factory=dict)
+    counter: str = ""  # the name of the number of the round
 
     def beside(self, target: ast.expr, rows: ast.expr, counts: bool) -> Header:
         """It, and `target` in `rows`. `counts`: whether its own number is that of the round."""
         if getattr(self.target, "id", "") == "_":
-            return Header(target, rows, self.meanings, self.wishes)
+            return replace(self, target=target, rows=rows)
         both = _call("enumerate", [rows]) if counts else _call("zip", [self.rows, rows])
-        return Header(_tuple([self.target, target]), both, self.meanings, self.wishes)
+        return replace(self, target=_tuple([self.target, target]), rows=both)
 
     def bound(self) -> list[str]:
         """The names that it binds."""
@@ -54,7 +55,7 @@ def header(
     counter, names = _targets(loop)
     counts = _counts(loop, rounds, skipped, varying)
     index = key()
-    found = Header(ast.Name("_", ast.Load()), _range(counts), wishes={index: counter or "i"})
+    found = Header(ast.Name("_", ast.Load()), _range(counts), wishes={index: counter or "i"}, counter=index)
     rest: dict[str, Sequence[ast.expr]] = {}
     for name, columns in varying.items():
         if (x := _in_terms_of(counts, columns, loop, counter)) is None:
@@ -122,7 +123,7 @@ class Rows:
             row_target = ast.Name(row, ast.Load())
             self.header.wishes |= {row: self._names[0]} if len(self._names) == 1 else {}
         counting = finding.left > 0
-        found = Header(ast.Name(self._index if counting else "_", ast.Load()), self.header.rows, wishes=self.header.wishes)
+        found = replace(self.header, target=ast.Name(self._index if counting else "_", ast.Load()))
         self.header = found.beside(row_target, over, True)
         return written
 
@@ -162,6 +163,21 @@ class _Splitting(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         self.left += node.id == self._row
         return node
+
+
+def renamed(loop: ast.For | None) -> dict[str, str]:
+    """What the user's loop assigns under another name, ``a = b``: by the old name the new one."""
+    found = dict[str, str]()
+    for node in ast.walk(loop) if loop is not None else ():
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                pairs = [*zip(targets, values, strict=False)]
+            case ast.Assign(targets=[target], value=value):
+                pairs = [(target, value)]
+            case _:
+                continue
+        found |= {x.id: to.id for to, x in pairs if isinstance(x, ast.Name) and isinstance(to, ast.Name)}
+    return found
 
 
 def collected_in(loop: ast.For | None, wish: str | None) -> str:
@@ -243,6 +259,22 @@ def _range(counts: Sequence[int]) -> ast.expr:
     return ast.parse(f"range({', '.join(map(str, args))})", mode="eval").body
 
 
+class Plain(ast.NodeTransformer):
+    """Without sums of 0, of the numbers of rounds."""
+
+    def __init__(self, counters: set[str]):
+        self._counters = counters
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        names = {x.id for x in ast.walk(node.left) if isinstance(x, ast.Name)}
+        number = number_of(node.right)
+        counts = bool(names) and names <= self._counters and all(isinstance(x, _ARITHMETIC) for x in ast.walk(node.left))
+        if not (counts and isinstance(node.op, ast.Add) and isinstance(number, int) and number <= 0):
+            return node
+        return ast.BinOp(node.left, ast.Sub(), ast.Constant(-number)) if number else node.left
+
+
 # ---- numbers --------------------------------------------------------------------------------------------------------
 
 
@@ -273,8 +305,13 @@ def _in_terms_of(
     if any(x is None and not end for x, end in zip(numbers, ends, strict=True)):
         return None
     for candidate in _candidates(loop, counter, numbers[0], any(ends)):
-        if all(map(_same, numbers, _values(candidate, counter or "", counts), ends)):
+        if isinstance(candidate, ast.Name) and isinstance(numbers[0], int):
+            continue  # a progression, as below
+        values = _values(candidate, counter or "", counts)
+        if all(map(_same, numbers, values, ends)):
             return candidate
+        if all(type(x) is int and isinstance(number, float) and x == number for number, x in zip(numbers, values, strict=True)):
+            return _call("float", [candidate])  # as JAX has made it
     if any(ends[1:]):
         return None
     step, start = _step([0 if end else x for x, end in zip(numbers, ends, strict=True)]), numbers[0] or 0
@@ -284,8 +321,8 @@ def _in_terms_of(
     offset = int(start) - factor * counts[0]
     name = counter or "i"
     scaled = name if abs(factor) == 1 else f"{abs(factor)} * {name}"
-    text = f"{offset} - {scaled}" if factor < 0 else scaled if not offset else f"{scaled} {'+-'[offset < 0]} {abs(offset)}"
-    return ast.parse(text, mode="eval").body
+    # with a sum of 0, which is another number in the next round of a loop around it; `Plain` takes it away
+    return ast.parse(f"{offset} - {scaled}" if factor < 0 else f"{scaled} + {offset}", mode="eval").body
 
 
 def _same(number: Number, value: Any, end: bool) -> bool:
@@ -310,7 +347,7 @@ def _candidates(loop: ast.For | None, counter: str | None, first: Number, ends: 
         others = sorted(names - {counter})
         if counter in names and not others:
             yield node
-        elif counter in names and len(others) == 1 and first is not None:
+        elif counter in names and len(others) == 1 and isinstance(first, float):
             yield _filled(node, others[0], first)
 
 

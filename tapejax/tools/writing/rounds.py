@@ -87,7 +87,7 @@ def _shape(node: Any, is_value: Callable[[str], bool], bound: dict[str, int], fo
 
 
 def is_atom(node: Any, is_value: Callable[[str], bool]) -> bool:
-    """Whether it is a value, a number, or one with a type, ``jnp.float32(0.5)``."""
+    """Whether it is a value, a number, one with a type, ``jnp.float32(0.5)``, or a string, which may be a key."""
     match node:
         case ast.Name(id=name):
             return is_value(name)
@@ -95,7 +95,7 @@ def is_atom(node: Any, is_value: Callable[[str], bool]) -> bool:
             return isinstance(operand, ast.Constant)
         case ast.Call(func=ast.Attribute(value=ast.Name(id="jnp")), args=[ast.Constant(value=x)], keywords=[]):
             return isinstance(x, (int, float))
-    return isinstance(node, ast.Constant) and not isinstance(node.value, (str, bool, bytes))
+    return isinstance(node, ast.Constant) and not isinstance(node.value, (bool, bytes))
 
 
 def _parts(node: ast.AST) -> Iterator[Any]:
@@ -176,7 +176,7 @@ class Body:
         return found
 
     def _from_outside(self, expressions: Sequence[ast.expr]) -> ast.expr:
-        if not all(map(self._is_outside, expressions)):
+        if not all(map(self.is_outside, expressions)):
             raise Differs
         texts = tuple(map(ast.dump, expressions))
         if len({*texts}) == 1:
@@ -190,13 +190,13 @@ class Body:
         for start in reversed(starts):
             known = (name for name, (to, x) in self.carried.items() if to == becomes and ast.dump(x) == ast.dump(start))
             name = next(known, None) or self._key()
-            if not self._is_outside(start):
+            if not self.is_outside(start):
                 raise Differs
             self.carried[name] = becomes, start
             becomes = name
         return becomes
 
-    def _is_outside(self, expression: ast.expr) -> bool:
+    def is_outside(self, expression: ast.expr) -> bool:
         """Whether no round makes what is in an expression."""
         names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
         parts = (node.id for name in names if (x := self._meaning(name)) for node in ast.walk(x) if isinstance(node, ast.Name))
