@@ -207,6 +207,11 @@ SOME_PROCESSES = ["test_distribute", "test_lazy"]  # has tests that are marked t
 # Tests of many cases that cost the most: one case in three runs by default, all with `-m "not slow and not processes"`.
 # Those that look once more at the cases of another test have `a_third` (tests/tape/plain_jax.py): two of three are slow.
 SAMPLED = {
+    "test_newest": "what_jax_gives what_a_tape_gives",
+    "test_play": "the_numbers_are_those_of_the_recording_and_the_gradient",
+    "test_gradients": "the_same_numbers_where_it_is_pasted",
+    "test_loops": "a_loop_gives_what_it_gives_without_plans",
+    "test_jax_functions": "no_watched_argument_is_lost",
     "arguments": "operations_take_tensors",
     "optimizers": "optimizer",
     "recomputed": "recomputed_training_is_training",
@@ -223,8 +228,8 @@ SAMPLED = {
     "test_compared": "what_is_compared_is_the_same_number",
     "test_speculation_bits": "each_operation_with_a_number each_operation each_chain",
     "test_unkeyed": "rules_are_told_apart under_transformations_inside_a_block a_warm_step_compiles_nothing",
-    "test_primitives": "decompositions elements_by_arrays_of_indices",
-    "test_quick_convolutions": "replaced_as_by_xla",
+    "test_primitives": "decompositions elements_by_arrays_of_indices each_primitive_of_each_dtype",
+    "test_quick_convolutions": "replaced_as_by_xla mapped_and_of_second_order",
     "test_ecosystem": "a_step",
     "test_optax": "training_equals_the_functional_loop",
     "test_random": "no_draw_is_baked_into_a_program",
@@ -239,7 +244,7 @@ SAMPLED = {
     "test_local": "the_rule_of_an_elementwise_operation",
     "test_nested_code": "a_derivative_is_a_transformation_with_the_same_numbers",
     "test_printed_programs": "a_rule_over_a_constant printing_calls_nothing",
-    "test_source": "operations_of_tensorflow spelling",
+    "test_source": "operations_of_tensorflow spelling runs_as_it_is",
     "test_transformations": "nested_as_in_jax",
     "test_names_arguments": "rows",
     "test_names_image": "rows",

@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ LIMITS = {
     "jaxprs": (1_500, 265),
     "tape": (1_850, 250),
     "execution": (2_500, 640),
-    "tf": (15_310, 730),
+    "tf": (15_330, 730),
     "tools": (8_700, 535),
 }
 # The tokens of a room and its branches, since lines can be had by density. Functions over 15 ways through ruff refuses (C901).
@@ -188,6 +189,20 @@ def test_modules_hold_little_state():
 
 
 TREES = {path: ast.parse(text) for path, text in TEXTS.items()}
+
+# `minimal` stands alone, and says in one file what others say in several. The other names are still to go.
+NAMED_TWICE = "Function Line Loop Module Names Pass Rows Scope Step Steps Text Texts Writer".split()
+
+
+def test_a_class_has_its_name_for_itself():
+    """A reader who looks for a class finds one."""
+    named = Counter(
+        node.name.lstrip("_")
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and path.stem != "minimal"
+    )
+    assert sorted(name for name, count in named.items() if count > 1) == NAMED_TWICE
 
 
 def hooks_in(path):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 
 from ..jaxprs import cache, contents, interning, lifting, prints
-from ..jaxprs.cache import Cache, Once
+from ..jaxprs.cache import Cache, NotKept
 from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, snapshot
 from ..jaxprs.dependence import Links
 from ..jaxprs.fence import EvalTrace, Tracer, current_trace, jaxpr_as_fun, runs_compiled
@@ -147,7 +147,7 @@ class ProgramOp(NamedTuple):
 _program_ops: Cache[ProgramOp] = Cache(CACHED_OPS // 2)
 
 
-def _make_program_op(primitive: Primitive, params: Params, args: Values) -> ProgramOp | Once:
+def _make_program_op(primitive: Primitive, params: Params, args: Values) -> ProgramOp | NotKept:
     arrays = contents.constants_of(params)
     again = not arrays and all(map(interning.is_known, contents.jaxprs_in(params)))
     op = _op_of_programs(primitive, params, args, arrays)
@@ -162,7 +162,7 @@ def _make_program_op(primitive: Primitive, params: Params, args: Values) -> Prog
         held = {name for name, _, _ in programs}
         params = {name: x for name, x in params.items() if name not in held}
     entry = ProgramOp(op, arrays.values(), params, programs)
-    return entry if kept else Once(entry)
+    return entry if kept else NotKept(entry)
 
 
 def _forget_programs(programs: list[JaxProgram]) -> None:

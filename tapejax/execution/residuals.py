@@ -18,7 +18,7 @@ from ..jaxprs.fence import Zero, jaxpr_as_fun, trace_context
 from ..jaxprs.types import Equation, Function, JaxProgram, Positions, Primitive, Values
 from ..tape import runner
 from ..tape.operation import JittedOp, Op, PythonOp, pullback
-from ..tape.recording import Entry, Kept, Recording
+from ..tape.recording import Entry, Recording, Residuals
 from ..tape.rules import depends_on_rules, has_rule
 from ..tape.slicing import Step
 from .convolutions import PRODUCTS, products
@@ -66,10 +66,10 @@ class KeepingOp(Op):
             noted.name, noted.fn, jit(rewriting(call, divisions=False)), (noted, active_ins, trace_context())
         )
 
-    def run(self, inputs: Values) -> tuple[list[Any], Kept]:
+    def run(self, inputs: Values) -> tuple[list[Any], Residuals]:
         """What the operation gives, and what is kept of it."""
         every = runner.current.run(self, inputs)
-        return every[: self._every], Kept(self, tuple(every[self._every :]))
+        return every[: self._every], Residuals(self, tuple(every[self._every :]))
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
         noted, kept = entry.outputs[: self.outputs], entry.outputs[self.outputs :]
@@ -148,7 +148,7 @@ class LinearizedOp(JittedOp):
         return self.run_derivative(PythonOp(otherwise.name, pull), (*inputs, *cotangents.values()))
 
 
-def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) -> tuple[list[Any], Kept] | None:
+def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) -> tuple[list[Any], Residuals] | None:
     """What a jitted program without a key gives, and its pullback; None where gradient may not go back through it.
 
     To run it and then `jax.vjp` of it would compile and run it twice.
@@ -166,7 +166,7 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
         op.not_linearized.add(active_ins)
         return None
     avals = {j: jax.typeof(x) for j, x in enumerate(every) if has_tangent(x)}
-    return every, Kept(LinearizedOp(op, active_ins, avals, vjp), ())
+    return every, Residuals(LinearizedOp(op, active_ins, avals, vjp), ())
 
 
 def _reached(inputs: Values, recordings: Sequence[Recording]) -> Positions:

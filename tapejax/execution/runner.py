@@ -15,7 +15,7 @@ from ..tape.derivative import SweepsOp
 from ..tape.jacobian import BatchOp
 from ..tape.operation import JittedOp, Op, OperationsOp, PythonOp, ToldDerivativeOp
 from ..tape.primitives import TracedCall
-from ..tape.recording import Kept, Recording
+from ..tape.recording import Recording, Residuals
 from . import recognition, speculation, trial
 from .batches import batch
 from .residuals import is_large, keeping, linearized
@@ -82,7 +82,7 @@ class Known(primitives.Recognition):
 
     def run_program(
         self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op
-    ) -> tuple[Any, Kept | None]:
+    ) -> tuple[Any, Residuals | None]:
         if type(op) is JittedOp:
             results = linearized(op, inputs, recordings)
             return results if results is not None else super().run_program(op, inputs, recordings, program, noted)

@@ -17,7 +17,7 @@ from jax import jit
 from ..execution.residuals import KeepingOp
 from ..execution.schedule import Sightings
 from ..jaxprs import cache
-from ..jaxprs.cache import Once
+from ..jaxprs.cache import NotKept
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import ClosedJaxpr, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.threads import Context
@@ -35,11 +35,11 @@ class ShadowError(AssertionError):
     """In shadow mode: what was kept is not what would be made now."""
 
 
-class _Comparing(Context):
+class _InComparison(Context):
     now = False
 
 
-_comparing = _Comparing()
+_comparing = _InComparison()
 
 
 class Comparing(cache.Shadow):
@@ -49,12 +49,12 @@ class Comparing(cache.Shadow):
         if _comparing.now:  # what a comparison looks up itself is not compared again
             return kept
         fresh = make(*args)
-        return compare(kept, fresh.value if isinstance(fresh, Once) else fresh, key)
+        return compare(kept, fresh.value if isinstance(fresh, NotKept) else fresh, key)
 
     def ran(self, fn: Function, compiled: Function, args: Values, results: Any) -> None:
         _compare_runs(fn, compiled, args, results)
 
-    def ahead(self, name: str, results: Any, run: Callable[[], Any]) -> None:
+    def speculated(self, name: str, results: Any, run: Callable[[], Any]) -> None:
         _compare_ahead(name, results, run)
 
 

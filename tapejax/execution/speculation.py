@@ -1,7 +1,7 @@
 """A block's operations run ahead, as one compiled program, where what came so far has led on in the same way before.
 
 A `Plan` is a recording that came back, with the gradient that was asked of it: the operations, the slots that they read, the
-query. It is found by the tape's line and the block's first operation, and is cut into `Chunk`s: when the first operation of one
+query. It is found by the tape's line and the block's first operation, and is cut into `Segment`s: when the first operation of one
 arrives, all that the chunk reads is known, from an input of that operation, what a variable holds now, or an array that was the
 same the last time. Then the chunk runs, the last one with the backward pass. Each operation that arrives is compared with the
 plan, by the identity of its Op and its inputs, and is given its output, a ``jax.Array`` as any other. At the first that differs
@@ -90,7 +90,7 @@ class Beginning:
         self.key, self.plans, self.made, self.held = key, list[Plan](), 0, 0
 
 
-class Chunk(NamedTuple):
+class Segment(NamedTuple):
     """Operations, compiled: from the slots `reads` to what each of them returns, and the gradients at a plan's end.
 
     The operations are those up to the position `stop`, their outputs the slots from `first` on. `constants`: the arrays of the
@@ -115,8 +115,9 @@ depends_on_rules(_sightings, lambda key: [step.op for step in key[0].steps])
 class Plan:
     """A recording, and the query that was asked of it. Slots: the outer values, then the outputs in order.
 
-    `values`: of the slots, the constants that are the same each time; `guesses`: what gives those of arrays; `debt`: its failures
-    that are not made up for; `numbers`: what `program` reads, as the query numbered it; `modes`: JAX's, which must be the same.
+    `values`: of the slots, the constants that are the same each time; `predicted`: what gives those of arrays; `debt`: its
+    failures that are not made up for; `numbers`: what `program` reads, as the query numbered it; `modes`: JAX's, which must be
+    the same.
     """
 
     def __init__(self, query: Query, program: Program, beginning: Beginning, before: Sequence[Any]):
@@ -141,7 +142,7 @@ class Plan:
         self.outer, self.types = len(outer), [_type(values[x]) for x in outer]
         self.arrays = [i for i, x in enumerate(order) if type(values[x]) is ConcreteArray]
         self.values: list[Any] = [None] * len(order)
-        self.guesses: dict[int, Callable[[], Any]] = {}
+        self.predicted: dict[int, Callable[[], Any]] = {}
         holders = _holders(recording)
         for i, x in enumerate(outer):
             value, former = values[x], before[x] if len(before) == len(values) else None  # type: Any, Any
@@ -151,14 +152,14 @@ class Plan:
             holder, alive = holders.get(id(value)), former() if type(former) is weakref.ref else None
             name = next((k for k, y in getattr(holder, "__dict__", {}).items() if y is value), None)
             if name and alive is holder:
-                self.guesses[i] = functools.partial(_value_of, former, name)
+                self.predicted[i] = functools.partial(_value_of, former, name)
             elif alive is value:
-                self.guesses[i] = former
+                self.predicted[i] = former
         self.chunks = self._chunks([values[x] for x in order])
 
-    def _chunks(self, values: Sequence[Any]) -> dict[int, Chunk]:
+    def _chunks(self, values: Sequence[Any]) -> dict[int, Segment]:
         """The chunks by their beginnings: where an input is not known before it arrives, and where one would be too long."""
-        known = {i for i, x in enumerate(self.values) if i >= self.outer or i in self.guesses or x is not None}
+        known = {i for i, x in enumerate(self.values) if i >= self.outer or i in self.predicted or x is not None}
         edges, longest = [0], _longest(self.ops)
         for k, ins in enumerate(self.ins):
             if k > edges[-1] and (k - edges[-1] >= longest or not known.issuperset(ins)):
@@ -168,7 +169,7 @@ class Plan:
             raise NoPlanError
         return {a: self._chunk(a, b, values) for a, b in zip(edges, [*edges[1:], len(self.ops)], strict=True)}
 
-    def _chunk(self, start: int, stop: int, values: Sequence[Any]) -> Chunk:
+    def _chunk(self, start: int, stop: int, values: Sequence[Any]) -> Segment:
         steps = list(zip(self.ops[start:stop], self.ins[start:stop], strict=True))
         whole = len(self.program.steps) <= schedule.COMPILE_AT_MOST and not self.program.runs_python
         ends = self.read if whole and stop == len(self.ops) else []
@@ -184,7 +185,7 @@ class Plan:
         key = same, backward, tuple(map(_type, inputs)), self.modes
         avals = [values[i].aval for i in outs]
         run = _compiled.peek(key) or _compiled.get(key, _compile, same, backward, inputs, avals)
-        return Chunk(stop, reads, fixed, outs[0], run)
+        return Segment(stop, reads, fixed, outs[0], run)
 
     def fits(self, inputs: Values) -> bool:
         """Whether it may begin with these `inputs` of its first operation."""
@@ -193,7 +194,7 @@ class Plan:
 
     def guess(self, slot: int) -> Any:
         """The value that the slot of an outer value will have; None if that is not known."""
-        return self.guesses[slot]() if slot in self.guesses else self.values[slot]
+        return self.predicted[slot]() if slot in self.predicted else self.values[slot]
 
     def is_typed(self, x: Value, slot: int) -> bool:
         """Whether the outer value `x` is of the type of the one in the plan."""
@@ -292,16 +293,16 @@ def _same(x: Value, y: Value) -> bool:
 def run_sweeps(op: SweepsOp, inputs: Values) -> list[Any]:
     """What `op` gives, a sweep: what was computed ahead, or computed now."""
     query: Any = inputs.query if type(inputs) is RecordedValues else None
-    session = query and query.ahead
+    session = query and query.speculation
     if session is not None and op.take is sweep:
-        query.ahead = None
+        query.speculation = None
         session.plan.debt = max(0, session.plan.debt - 1 - REPAID)  # one was for having begun
         session.plan.beginning.held += 1
         if session.back:
             back = iter(session.back)
             gradients = [None if slot is None else next(back) for slot in op.program.sources]
             if cache.shadow is not None:
-                cache.shadow.ahead("gradient", gradients, lambda: schedule.run_sweeps(op, *inputs))
+                cache.shadow.speculated("gradient", gradients, lambda: schedule.run_sweeps(op, *inputs))
             return gradients
     elif query is not None and op.take is sweep and early is not None and type(current_trace()) is EvalTrace:
         _learn(query, op.program)
@@ -375,22 +376,22 @@ _of_thread = active._eager_recordings
 def follow(op: Op, inputs: Values) -> Any:
     """What `op` gives, if that was computed ahead; else None."""
     recordings = _of_thread.active
-    session: Any = recordings[0].ahead if len(recordings) == 1 else False
+    session: Any = recordings[0].speculation if len(recordings) == 1 else False
     if session is False or type(trace_reference.value) is not EvalTrace:
         return None
     recording = recordings[0]
     if session is None and not recording.entries and recording.marks:
         session = _begin(recording, op, inputs)
-    recording.ahead = False  # and so it stays after an interrupt
+    recording.speculation = False  # and so it stays after an interrupt
     outputs = session.step(op, inputs) if session else None
     if outputs is not None:
         if cache.shadow is not None:  # what is compared runs as without a plan
-            cache.shadow.ahead(op.name, outputs, lambda: runner.current.run(op, inputs))
-        recording.ahead = session
+            cache.shadow.speculated(op.name, outputs, lambda: runner.current.run(op, inputs))
+        recording.speculation = session
     return outputs
 
 
-def _begin(recording: Recording, op: Op, inputs: Values) -> Session | None:
+def _begin(recording: Recording, op: Op, inputs: Values) -> FollowedBlock | None:
     """A session, if there is a plan that begins in this way."""
     beginning = _plans.peek(_key(recording, op, inputs))
     if beginning is None:
@@ -400,11 +401,11 @@ def _begin(recording: Recording, op: Op, inputs: Values) -> Session | None:
             beginning.plans = [x for x in beginning.plans if x is not plan]
         elif plan.fits(inputs):
             plan.debt += 1
-            return Session(plan)
+            return FollowedBlock(plan)
     return None
 
 
-class Session:
+class FollowedBlock:
     """A block that has followed a plan so far, up to `position`; up to `stop` it is computed.
 
     `returned`: what the operations from `position` on return; `back`: the gradients, once they are known.
@@ -439,7 +440,7 @@ class Session:
         self.position = position + 1
         return next(self.returned)
 
-    def launch(self, chunk: Chunk) -> bool:
+    def launch(self, chunk: Segment) -> bool:
         """Runs `chunk`, if what it reads is of its types."""
         plan, values = self.plan, self.values
         given = [values[slot] for slot in chunk.reads]
@@ -458,7 +459,7 @@ class Session:
     def answer(self, query: Query) -> tuple[Program, list[Any]] | None:
         """The program of `query` and the values that it reads, if it is the plan's, of the plan's recording."""
         plan, values, recording = self.plan, self.values, query.recording
-        recording.ahead = False
+        recording.speculation = False
         beginning = _plans.peek(plan.beginning.key)  # another, or none, where a gradient was registered since
         alive = beginning is plan.beginning and plan in beginning.plans
         as_planned = alive and self.position == len(plan.ops) and _state(query) == plan.state
@@ -474,8 +475,8 @@ class Session:
         read = [values[i] for i in plan.read]
         same = list(map(slots.get, map(id, asked))) == plan.asked and written == ids[len(ids) - len(written) :]
         if same and len(slots) == len(ids) and not any(map(is_deleted, read)):  # no value takes the place of two
-            query.ahead = self
+            query.speculation = self
             if cache.shadow is not None:
                 anew = query.numbered, query.entries
                 cache.shadow.kept(anew[0], (plan.program, plan.numbers), slice_program, anew)
-        return (plan.program, read) if query.ahead else None
+        return (plan.program, read) if query.speculation else None

@@ -94,7 +94,7 @@ _cheap_options: dict[str, Any] | None = CHEAP
 _ARRAYS = (jax.Array, np.ndarray, np.generic, int, float, complex)
 
 
-class Plan:
+class Evaluation:
     """How a function is run on arguments of certain types, what a run costs more than a compiled one, and what may be spent."""
 
     __slots__ = ("run", "cost", "left")
@@ -126,7 +126,7 @@ class Trial:
         self._fn, self._divides = fn, divides
         self._jitted = jit(fn)
         self._rewritten = False  # whether equations have been replaced
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, Evaluation] = {}
         self._compiled_runs = 0
         self._decided = False
         self._on_decided = on_decided
@@ -163,12 +163,12 @@ class Trial:
                 self._on_decided(self._jitted)
         return self._jitted(*args)
 
-    def _plan(self, args: Values) -> Plan:
+    def _plan(self, args: Values) -> Evaluation:
         if not all([isinstance(x, _ARRAYS) for x in args]):  # a jax.Ref, or of a type of the user's: as JAX runs it
-            return Plan(lambda args: self._fn(*args))
+            return Evaluation(lambda args: self._fn(*args))
         placed = any([isinstance(x, jax.Array) and x.committed for x in args])
         if placed or not jax.sharding.get_abstract_mesh().empty:
-            return Plan(self._run_compiled)
+            return Evaluation(self._run_compiled)
         traced = self._jitted.trace(*args)
         program = traced.jaxpr
         if not self._rewritten and rewritten(program, self._divides) is not program:
@@ -176,7 +176,7 @@ class Trial:
             self._jitted = jit(self._fn)
             return self._plan(args)
         if not enabled:
-            return Plan(self._run_compiled)
+            return Evaluation(self._run_compiled)
         equations, runs, elements, by_numpy = _measure(program)
         budget = COMPILE + COMPILE_EQUATION * equations
         tree = jax.tree.structure(traced.out_info)
@@ -184,10 +184,10 @@ class Trial:
             evaluate = Interpreter(program, MOST_NUMBERS)
         except Unsupported:
             if program.effects or any([contents.contains(program, name) for name in LOOPS]) or _cheap_options is None:
-                return Plan(self._run_compiled)
+                return Evaluation(self._run_compiled)
             cheap = jit(compared.once(program), compiler_options=_cheap_options)
             run_cheap = functools.partial(self._run_cheap, cheap, tree)
-            return Plan(run_cheap, 1 + CHEAP_ELEMENT * elements, CHEAPER * budget)
+            return Evaluation(run_cheap, 1 + CHEAP_ELEMENT * elements, CHEAPER * budget)
         avals = program.out_avals
         dtypes = [aval.dtype if isinstance(aval.dtype, np.dtype) else None for aval in program.in_avals]
 
@@ -203,7 +203,7 @@ class Trial:
                 return self._jitted(*args)
             return jax.tree.unflatten(tree, map(array_from_host, outputs, avals))
 
-        return Plan(run, CALL + EQUATION * runs + ELEMENT * by_numpy, budget)
+        return Evaluation(run, CALL + EQUATION * runs + ELEMENT * by_numpy, budget)
 
     def _run_cheap(self, cheap: Function, tree: Any, args: Values) -> Any:
         global _cheap_options

@@ -17,7 +17,7 @@ from ..places import forget_files
 from .types import Function, Value
 
 
-class Once(NamedTuple):
+class NotKept(NamedTuple):
     """What was made, where it must not be kept: nothing could be recognised as equal to it, or it would keep arrays alive."""
 
     value: Value
@@ -94,14 +94,14 @@ class Cache(Generic[V]):
         self._old: dict[Hashable, V] = {}
         _caches.add(self)
 
-    def get(self, key: Hashable, make: Callable[..., V | Once], *args: Any) -> V:
-        """What is kept under `key`; where there is nothing, ``make(*args)``, which is kept unless it is `Once`."""
+    def get(self, key: Hashable, make: Callable[..., V | NotKept], *args: Any) -> V:
+        """What is kept under `key`; where there is nothing, ``make(*args)``, which is kept unless it is `NotKept`."""
         value = self._young.get(key)
         if value is None:
             value = self._old.get(key)
             if value is None:
                 made = make(*args)
-                return cast("V", made.value) if isinstance(made, Once) else self._keep(key, made)
+                return cast("V", made.value) if isinstance(made, NotKept) else self._keep(key, made)
             value = self._keep(key, value)
         return value if shadow is None else cast("V", shadow.kept(key, value, make, args))
 
@@ -142,7 +142,7 @@ class Shadow:
     def ran(self, fn: Function, compiled: Function, args: tuple[Any, ...], results: Any) -> None:
         """Called with the `results` of `fn` where they did not come from ``compiled(*args)``."""
 
-    def ahead(self, name: str, results: Any, run: Function) -> None:
+    def speculated(self, name: str, results: Any, run: Function) -> None:
         """Called with the `results` that were computed ahead of the operation `name`, which `run` gives now."""
 
 

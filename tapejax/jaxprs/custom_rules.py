@@ -32,7 +32,7 @@ class _Rule(NamedTuple):
     """What a rule traces to: closed jaxprs, what else it says, and the parameters that run these programs in its place."""
 
     programs: tuple[Any, ...]
-    told: Any
+    properties: Any
     parameters: Callable[[Sequence[Any]], dict[str, Any]]
 
 
@@ -66,7 +66,7 @@ def remade(params: Params, composition: Composed, programs: Iterable[JaxProgram]
 def _rule_key(params: Params) -> dict[str, Any]:
     if (composition := composition_of(params)) is not None:
         return dict.fromkeys(_replaced(params), (composition.make, *map(canonical.structure, composition.programs)))
-    key = _in_rule(params, lambda rule, _: (rule.told, *map(canonical.structure, rule.programs)))
+    key = _in_rule(params, lambda rule, _: (rule.properties, *map(canonical.structure, rule.programs)))
     return dict.fromkeys(_replaced(params), key)
 
 
@@ -118,7 +118,7 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
     except Exception as error:  # the user's rule fails, or is not for tracing
         raise UncacheableError("a rule that cannot be traced") from error
     with left_out():
-        key = origin, rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
+        key = origin, rule.properties, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
     for depth, (earlier, stand_in, _) in enumerate(reversed(asking.rules)):
         if earlier == key:
             return stand_in or ("itself", depth)

@@ -62,10 +62,10 @@ def is_key(kind: Any) -> bool:
 
 
 class Links(NamedTuple):
-    """For each output of an operation the inputs on which its derivative depends; whether a rule may be `told`."""
+    """For each output of an operation the inputs that its derivative depends on; whether a rule may be told what is perturbed."""
 
     by: tuple[frozenset[int], ...]
-    told: bool
+    by_perturbation: bool
 
 
 def links(fn: Function, inputs: Values, outputs: Values, perturbed: Positions | None = None) -> Links:
@@ -80,22 +80,22 @@ def links(fn: Function, inputs: Values, outputs: Values, perturbed: Positions | 
         if type(x) not in SCALARS and has_tangent(x) and (perturbed is None or i in perturbed)
     ]
     wanted = [*map(has_tangent, outputs)]
-    told = perturbed is not None
+    by_perturbation = perturbed is not None
 
     def tangents_out(primals: list[Any], tangents: list[Any]) -> list[Any]:
         at = restricted(fn, primals, inexact, [j for j, out in enumerate(wanted) if out])
         return list(jax.jvp(at, [primals[i] for i in inexact], tangents)[1])
 
     try:
-        if not told:
+        if not by_perturbation:
             program = jax.make_jaxpr(fn)(*inputs)
-            fn, told = jaxpr_as_fun(program), contents.tells_zeros(program)
+            fn, by_perturbation = jaxpr_as_fun(program), contents.tells_zeros(program)
         closed = jax.make_jaxpr(tangents_out)(list(inputs), [inputs[i] for i in inexact])
     except Exception:  # of any type: rules are the user's. The sweep raises it again, if a gradient is to pass
         return Links(everything(inputs, outputs), True)
     reached = iter(_propagate(closed, [0] * len(inputs) + [1 << i for i in inexact]))
     masks = [next(reached) if out else 0 for out in wanted]
-    return Links(tuple([frozenset(i for i in inexact if mask >> i & 1) for mask in masks]), told)
+    return Links(tuple([frozenset(i for i in inexact if mask >> i & 1) for mask in masks]), by_perturbation)
 
 
 def everything(inputs: Values, outputs: Values, start: int = 0) -> tuple[frozenset[int], ...]:

@@ -25,7 +25,7 @@ UNUSED_KEPT, AGES_KEPT = 128, 64
 _representatives: Cache[JaxProgram] = Cache(CACHED_STRUCTURES)
 
 
-class _Use:
+class _Represented:
     """The programs that a representative stands for, and the age at which it was last asked for."""
 
     __slots__ = ("programs", "age")
@@ -86,7 +86,7 @@ def _first_of(value: JaxProgram, known: Callable[[], JaxProgram] | None, kind: s
 def _used(first: JaxProgram, *values: JaxProgram) -> JaxProgram:
     """`first`, which is noted to stand for these programs and to be asked for now."""
     known = facts(first)
-    use = known.use = known.use or _Use()
+    use = known.use = known.use or _Represented()
     use.age = _ages.now
     use.programs.update([value for value in values if value is not first])
     return first
@@ -115,7 +115,7 @@ def on_drop(forget: Callable[[list[JaxProgram]], object]) -> None:
 def _drop_unused() -> list[JaxProgram]:
     """Drops the representatives of programs that are gone, but for the latest, and returns them."""
     _ages.new = 0
-    kept = [(key, first, facts(first).use or _Use()) for key, first in _representatives.items()]
+    kept = [(key, first, facts(first).use or _Represented()) for key, first in _representatives.items()]
     unused = sorted([x for x in kept if not x[2].programs], key=lambda x: -x[2].age)[UNUSED_KEPT:]
     gone = [(key, first) for key, first, use in unused if use.age < _ages.now - AGES_KEPT]
     for key, _ in gone:

@@ -22,7 +22,7 @@ from ..jaxprs.threads import Context
 from ..jaxprs.types import Function, TraceLike, Value, Values
 from ..places import calls, user_frame
 from . import runner
-from .recording import Entry, Kept, Recording, new_tuple
+from .recording import Entry, Recording, Residuals, new_tuple
 
 
 class _OfThread(threading.local):
@@ -44,7 +44,7 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
     def recordings(self) -> list[Recording]:
         return self._recordings.active
 
-    def note(self, op: Any, inputs: Values, outputs: Any, kept: Kept | None = None) -> Any:
+    def note(self, op: Any, inputs: Values, outputs: Any, kept: Residuals | None = None) -> Any:
         """Appends an entry to every active recording and returns `outputs`. `inputs` are `owned`."""
         recordings = self._recordings.active
         if not recordings:

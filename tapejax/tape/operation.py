@@ -92,7 +92,7 @@ class Op:
         """The inputs on which the derivative of each output depends. `kinds`: of all inputs; `active_ins`: with gradient."""
         key = self, kinds, trace_context()
         links = _links.get(key, self._find_links, entry)
-        return _links.get((*key, active_ins), self._find_links, entry, active_ins) if links.told else links
+        return _links.get((*key, active_ins), self._find_links, entry, active_ins) if links.by_perturbation else links
 
     def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
         with outside():

@@ -19,7 +19,7 @@ from .operation import ConnectedOp, JittedOp, Op, ToldOp, is_ref
 from .pullback import PullbackOp, call_without, differentiated_as_it_runs, refuse_ref
 
 if TYPE_CHECKING:
-    from .recording import Kept, Recording
+    from .recording import Recording, Residuals
 
 
 class Recognition:
@@ -35,7 +35,7 @@ class Recognition:
 
     def run_program(
         self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op
-    ) -> tuple[Any, Kept | None]:
+    ) -> tuple[Any, Residuals | None]:
         """Runs `op`, a call of a jitted function's `program`: its results, and what is kept of the call for its pullback.
 
         `recordings` will have it as `noted`, which gives the first of these results, or all.

@@ -102,7 +102,7 @@ class Query:
         self.held: list[bool] = []  # for each array whether its source is a holder
         self.watched: list[Any] = []
         self.read: tuple[int, ...] = ()  # the numbers of the values that its program reads, once that is known
-        self.ahead: Any = None  # what has answered it, see `Recording`
+        self.speculation: Any = None  # what has answered it, see `Recording`
         self._numbers: tuple[slicing.NumberedRecording, list[Value]] | None = None
         self._count = len(sources)
         for position, one in enumerate(sources):
@@ -174,7 +174,7 @@ class Query:
 
     def program(self) -> tuple[slicing.Program, list[Any]]:
         """The program from the sources' arrays to the targets, and the recorded value of every slot that is read."""
-        if self.recording.ahead and (foreseen := self.recording.ahead.answer(self)) is not None:
+        if self.recording.speculation and (foreseen := self.recording.speculation.answer(self)) is not None:
             return foreseen[0], RecordedValues(foreseen[1], self)
         # a PythonOp equals nothing else, and a cache would keep the arrays of its call alive
         if any([isinstance(op, PythonOp) for op, _, _ in self.numbered.entries]):

@@ -42,7 +42,7 @@ new_tuple = tuple.__new__  # three times as fast as a NamedTuple's own construct
 next_number = itertools.count(1).__next__  # no two calls in this process get the same one
 
 
-class Kept(NamedTuple):
+class Residuals(NamedTuple):
     """What a call leaves for its pullback: `arrays`, and an operation that returns the recorded results, then `arrays`."""
 
     op: Op
@@ -56,7 +56,7 @@ class Entry(NamedTuple):
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
     where: Where = None  # as `caller` gives it
-    kept: Kept | None = None
+    kept: Residuals | None = None
     calls: tuple[Place, ...] = ()  # as `places.calls` gives it
 
     @property
@@ -113,7 +113,7 @@ class Recording:
         # id of what another library's variable holds -> what it held before jitted calls returned that unchanged
         self.origins: dict[int, Value] = {}
         # what a runner computed ahead of this recording, and answers queries from; None as long as it has not looked
-        self.ahead: Any = None
+        self.speculation: Any = None
         # how many entries a runner has looked at, and the ids of the arrays among theirs to which gradient may go back
         self.reached: tuple[int, set[int]] = (0, set())
 
@@ -138,7 +138,7 @@ class Recording:
         copied = Recording()
         vars(copied).update({name: copy.copy(value) for name, value in vars(self).items()})
         copied.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
-        copied.ahead, copied.reached = False, (0, set())
+        copied.speculation, copied.reached = False, (0, set())
         return copied
 
     def folded(self) -> Recording:

@@ -114,12 +114,12 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
             links = seen.get(key)
             if links is None:
                 of_op = op.links(entries[position], kinds, active_ins)
-                links = {j: by for j, by in enumerate(of_op.by) if not by.isdisjoint(active_ins)}, of_op.told
+                links = {j: by for j, by in enumerate(of_op.by) if not by.isdisjoint(active_ins)}, of_op.by_perturbation
                 if not isinstance(op, PythonOp):
                     seen[key] = links
-            linked, told = links
+            linked, by_perturbation = links
             active.update([outs[j] for j in linked])
-            if told:
+            if by_perturbation:
                 perturbed = tuple([i for i in active_ins if inexact[ins[i]]])
         if linked:
             yield new_tuple(Link, (position, active_ins, linked, perturbed))

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from ..jaxprs import calls, contents, fence, lifting
-from ..jaxprs.cache import Cache, Once, recovered
+from ..jaxprs.cache import Cache, NotKept, recovered
 from ..jaxprs.dependence import has_tangent
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Subfun, Value, Values
 from ..places import caller
@@ -166,7 +166,7 @@ class RecorderTrace(Recorder):
     def _stage(
         self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params, recurs: bool
     ) -> Any:
-        """The `StagedCall`; as `Once`, if it must not be kept. `recurs`: whether the call has a key, and may come again."""
+        """The `StagedCall`; as `NotKept`, if it must not be kept. `recurs`: whether the call has a key, and may come again."""
         name = calls.function_name(subfuns[0]) or primitive.name
         again, repack = calls.rebind(primitive, subfuns, params)
         stores = getattr(subfuns[0], "stores", ())
@@ -182,10 +182,12 @@ class RecorderTrace(Recorder):
                 # Most likely its Python looks at values. So it runs on them, now and again in the backward pass, where
                 # an error of another cause comes up again.
                 if primitive.name in contents.RULES:
-                    return Once(self._run_function(name, again, subfuns, tracers))
-                return Once(StagedCall(PythonOp(name, again, _arrays_or_numbers(again, tracers)), (), stores, repack))
+                    return NotKept(self._run_function(name, again, subfuns, tracers))
+                return NotKept(
+                    StagedCall(PythonOp(name, again, _arrays_or_numbers(again, tracers)), (), stores, repack)
+                )
             if contents.touches_refs(staged):
-                return Once(StagedCall(PullbackOp(name, refuse_ref, refuse_ref, again), (), stores, repack))
+                return NotKept(StagedCall(PullbackOp(name, refuse_ref, refuse_ref, again), (), stores, repack))
             custom = primitive.name in contents.RULES
             if within := custom and not recurs and calls.within_transformation(subfuns):
                 staged = calls.trace_rules(staged, subfuns)
@@ -203,7 +205,7 @@ class RecorderTrace(Recorder):
             own = custom and not (within and contents.calls_rules(staged))
             traced = TracedCall(lifted, name, closed_over, len(arrays), again if custom and not within else None, own)
             staged_call = StagedCall(TracedOp(traced, call), arrays.values(), stores, repack)
-        return staged_call if recurs and not arrays else Once(staged_call)
+        return staged_call if recurs and not arrays else NotKept(staged_call)
 
     def _run_function(self, name: str, again: Function, subfuns: Sequence[Subfun], tracers: Values) -> StagedCall:
         """Runs a call of a function with a rule, which cannot be traced. What it reads beside its arguments becomes inputs."""

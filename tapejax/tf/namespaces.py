@@ -1,7 +1,7 @@
 """TensorFlow's names: the one table of which name stands in which namespaces, and in which module its body is.
 
 A new name is a word in the row of its module and namespaces. The namespaces are made of the table, the stubs and the list of
-missing names of these (`.ci/stubs`). `AT_ONCE` has the modules that are imported with tapejax, `LATER` families that few
+missing names of these (`.ci/stubs`). `EAGER` has the modules that are imported with tapejax, `LAZY` families that few
 programs need: each is imported when one of its names is first used.
 """
 
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from .values.missing import missing
 
 # {module: {namespaces: names}}; "new=old" renames. What version 1 does not have as version 2 does is not in tf.compat.v1.
-AT_ONCE: dict[str, dict[str, str]] = {
+EAGER: dict[str, dict[str, str]] = {
     ".tape.accumulator": {"tf tf.autodiff": "ForwardAccumulator"},
     ".tape.gradient_tape": {
         "tf tf.compat.v1": "UnconnectedGradients",
@@ -141,7 +141,7 @@ AT_ONCE: dict[str, dict[str, str]] = {
     "values.tensor": {"tf tf.compat.v1": "Tensor"},
     "values.variable": {"tf tf.compat.v1": "Variable"},
 }
-LATER: dict[str, dict[str, str]] = {
+LAZY: dict[str, dict[str, str]] = {
     ".tools.seeing.source": {"tf": "code"},
     "ops.audio": {"tf.audio": "decode_wav encode_wav"},
     "ops.compat": {
@@ -320,7 +320,7 @@ LATER: dict[str, dict[str, str]] = {
 
 # {namespace: {name: (module, its name there)}}
 PLACES: dict[str, dict[str, tuple[str, str]]] = {}
-for _module, _rows in (AT_ONCE | LATER).items():
+for _module, _rows in (EAGER | LAZY).items():
     for _namespaces, _names in _rows.items():
         for _full in _namespaces.split():
             for _new, _, _old in (entry.partition("=") for entry in _names.split()):
@@ -335,7 +335,7 @@ def find(full: str, name: str) -> Any:
 
 def at_once(full: str) -> dict[str, Any]:
     """What a namespace holds from the start."""
-    return {name: find(full, name) for name, (module, _) in PLACES.get(full, {}).items() if module in AT_ONCE}
+    return {name: find(full, name) for name, (module, _) in PLACES.get(full, {}).items() if module in EAGER}
 
 
 def when_asked(full: str, held: dict[str, Any]) -> Callable[[str], Any]:

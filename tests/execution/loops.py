@@ -290,11 +290,11 @@ def numbers(tree):
 
 def results(seed, early):
     """What each step of the program gives, and how often a plan answered; `early` as in `speculation`."""
-    answered, answer, before = [], speculation.Session.answer, speculation.early
+    answered, answer, before = [], speculation.FollowedBlock.answer, speculation.early
     speculation._plans.clear()
     speculation._sightings.clear()
     speculation.early, speculation.begun = early, False
-    speculation.Session.answer = lambda *args: answered.append(answer(*args)) or answered[-1]
+    speculation.FollowedBlock.answer = lambda *args: answered.append(answer(*args)) or answered[-1]
     try:
         tf.random.set_seed(seed)
         loop = Loop(seed)
@@ -302,7 +302,7 @@ def results(seed, early):
             None
         )
     finally:
-        speculation.Session.answer, speculation.early = answer, before
+        speculation.FollowedBlock.answer, speculation.early = answer, before
         speculation._plans.clear()
         speculation._sightings.clear()
 

@@ -31,7 +31,7 @@ class Held:
 def held(monkeypatch):
     """Each block that came twice runs ahead. What is yielded counts."""
     counted = Held()
-    answer, step = speculation.Session.answer, speculation.Session.step
+    answer, step = speculation.FollowedBlock.answer, speculation.FollowedBlock.step
 
     def counting_answer(self, query):
         found = answer(self, query)
@@ -43,8 +43,8 @@ def held(monkeypatch):
         counted.steps += found is not None
         return found
 
-    monkeypatch.setattr(speculation.Session, "answer", counting_answer)
-    monkeypatch.setattr(speculation.Session, "step", counting_step)
+    monkeypatch.setattr(speculation.FollowedBlock, "answer", counting_answer)
+    monkeypatch.setattr(speculation.FollowedBlock, "step", counting_step)
     monkeypatch.setattr(speculation, "early", True)
     forget()
     yield counted
@@ -561,7 +561,7 @@ def test_after_an_interrupt_nothing_is_given_that_was_ahead(held, no_shadow, mon
             try:
                 k = h * w
             except KeyboardInterrupt:
-                assert tape._recording.ahead is False
+                assert tape._recording.speculation is False
                 k = h * w
             loss = tf.reduce_sum(tf.square(k + b))
         return loss, tape.gradient(loss, [w, b])
@@ -570,7 +570,7 @@ def test_after_an_interrupt_nothing_is_given_that_was_ahead(held, no_shadow, mon
     for _ in range(4):
         require_same(step(), expected)
     assert held.answers == 2
-    follow = speculation.Session.step
+    follow = speculation.FollowedBlock.step
 
     def interrupted(self, op, inputs):
         found = follow(self, op, inputs)
@@ -578,7 +578,7 @@ def test_after_an_interrupt_nothing_is_given_that_was_ahead(held, no_shadow, mon
             raise KeyboardInterrupt
         return found
 
-    monkeypatch.setattr(speculation.Session, "step", interrupted)
+    monkeypatch.setattr(speculation.FollowedBlock, "step", interrupted)
     require_same(step(), expected)
     assert held.answers == 2
 
@@ -698,14 +698,14 @@ def test_a_plan_that_keeps_failing_is_dropped(held, no_shadow):
         step(False)
     (beginning,) = (found for _, found in speculation._plans.items())
     launched = []
-    launch = speculation.Session.launch
-    speculation.Session.launch = lambda self, chunk: launched.append(chunk) or launch(self, chunk)
+    launch = speculation.FollowedBlock.launch
+    speculation.FollowedBlock.launch = lambda self, chunk: launched.append(chunk) or launch(self, chunk)
     try:
         speculation.early = None
         for _ in range(10):
             step(True)
     finally:
-        speculation.Session.launch, speculation.early = launch, True
+        speculation.FollowedBlock.launch, speculation.early = launch, True
     assert len(launched) == speculation.MOST_FAILURES + 1 and beginning.plans == []
 
 
@@ -922,8 +922,8 @@ def test_switched_off_there_is_no_plan(held, no_shadow, monkeypatch):
 
 
 def test_two_ends_in_turn_are_soon_given_up(held, no_shadow, monkeypatch):
-    launched, launch = [], speculation.Session.launch
-    monkeypatch.setattr(speculation.Session, "launch", lambda *args: launched.append(args) or launch(*args))
+    launched, launch = [], speculation.FollowedBlock.launch
+    monkeypatch.setattr(speculation.FollowedBlock, "launch", lambda *args: launched.append(args) or launch(*args))
     w, b = variables()
     for i in range(120):
         with tf.GradientTape() as tape:
@@ -974,7 +974,7 @@ def test_variables_that_are_new_at_each_step_are_not_waited_for(held, no_shadow)
 
     require_same([step(i) for i in range(12)], without(lambda: [step(i) for i in range(12)]))
     for _, beginning in speculation._plans.items():
-        assert not any("_value_of" in str(guess) for plan in beginning.plans for guess in plan.guesses.values())
+        assert not any("_value_of" in str(guess) for plan in beginning.plans for guess in plan.predicted.values())
 
 
 # ---- JAX's modes, and the user's memory --------------------------------------------------------------------------------

@@ -120,8 +120,8 @@ def in_a_block(applications, at):
 
 def check(monkeypatch, applications, at=POINTS):
     monkeypatch.setattr(trial, "enabled", False)  # compiled from the first run on
-    held, answer = [], speculation.Session.answer
-    monkeypatch.setattr(speculation.Session, "answer", lambda *args: held.append(answer(*args)) or held[-1])
+    held, answer = [], speculation.FollowedBlock.answer
+    monkeypatch.setattr(speculation.FollowedBlock, "answer", lambda *args: held.append(answer(*args)) or held[-1])
     results = {}
     for early in (None, True):  # without plans, and with plans from the second sighting on
         monkeypatch.setattr(speculation, "early", early)
@@ -134,7 +134,12 @@ def check(monkeypatch, applications, at=POINTS):
     return sum(x is not None for x in held)
 
 
-@pytest.mark.parametrize("name", sorted(BINARY.keys() - NO_NUMBERS))
+LONG = {"igammac": [pytest.mark.slow]}  # 17 s, in XLA
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=LONG.get(name, [])) for name in sorted(BINARY.keys() - NO_NUMBERS)]
+)
 def test_each_operation_with_a_number(name, monkeypatch, no_shadow):
     fn, forms = BINARY[name]
     assert check(monkeypatch, [form(fn, c) for c in NUMBERS for form in forms])

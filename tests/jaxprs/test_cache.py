@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tapejax.jaxprs import cache
-from tapejax.jaxprs.cache import Cache, Once
+from tapejax.jaxprs.cache import Cache, NotKept
 
 
 def test_a_thing_is_made_once_for_its_key(no_shadow):
@@ -22,8 +22,8 @@ def test_a_thing_is_made_once_for_its_key(no_shadow):
 
 def test_what_is_made_once_only_is_not_kept():
     kept = Cache(8)
-    assert kept.get("a", lambda: Once(1)) == 1 and len(kept) == 0
-    assert kept.get("a", lambda: Once(2)) == 2
+    assert kept.get("a", lambda: NotKept(1)) == 1 and len(kept) == 0
+    assert kept.get("a", lambda: NotKept(2)) == 2
 
 
 def test_nothing_is_kept_where_making_it_fails():

@@ -92,7 +92,7 @@ def test_a_rule_that_may_be_told_is_told_which_inputs_are_perturbed():
         return told(*primals), dx * 2 if zero else dx + dy
 
     rule = told.defjvp(rule, symbolic_zeros=True)
-    assert links(told, [X, Y], [X]).told
+    assert links(told, [X, Y], [X]).by_perturbation
     assert by(told, X, Y, perturbed=(0,)) == [[0]] and by(told, X, Y, perturbed=(0, 1)) == [[0, 1]]
 
 

@@ -40,12 +40,19 @@ KINDS = {
 MOST_POSITIONAL = 4
 MOST_TRIED = 64  # of these combinations
 SLOW = ("betabinom", "truncnorm", "special", "random", "scipy.linalg", "sparse.linalg")  # modules that take XLA seconds
+LARGE = 100  # functions of a module, which has several tests then
 
 
 def functions(module):
-    for name, fn in sorted(vars(importlib.import_module(module)).items()):
-        if not name.startswith("_") and callable(fn) and not isinstance(fn, type):
-            yield name, fn
+    named = sorted(vars(importlib.import_module(module)).items())
+    return [(name, fn) for name, fn in named if name[0] != "_" and callable(fn) and not isinstance(fn, type)]
+
+
+def parts_of(module):
+    """Tests of a module: all of its functions, or each n-th of them, from the first, the second ..."""
+    count = len(functions(module)) // LARGE + 1
+    marks = [pytest.mark.slow] if module.endswith(SLOW) else []
+    return [pytest.param(module, slice(i, None, count), marks=marks, id=f"{module}-{i + 1}") for i in range(count)]
 
 
 def is_float(x):
@@ -132,11 +139,10 @@ def lost(call):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "module", [pytest.param(x, marks=[pytest.mark.slow] if x.endswith(SLOW) else []) for x in MODULES]
-)
-def test_no_watched_argument_is_lost(module):
-    assert [(name, *what) for name, fn in functions(module) for what in filter(None, map(lost, calls(fn)))] == []
+@pytest.mark.parametrize(("module", "part"), [part for module in MODULES for part in parts_of(module)])
+def test_no_watched_argument_is_lost(module, part):
+    found = [(name, *what) for name, fn in functions(module)[part] for what in filter(None, map(lost, calls(fn)))]
+    assert found == []
 
 
 x, c = jnp.float32(0.7), jnp.float32(0.4)

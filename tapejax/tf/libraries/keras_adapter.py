@@ -118,7 +118,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     def read(variable: VariableLike) -> Array | Tensor:
         if (capture := reading.context.capture) is not None and held(variable) is not None:
-            capture.adopt(variable, fence.VALUE)
+            capture.as_input(variable, fence.VALUE)
         if capture is None and isinstance(held(variable), Tracer) and active.eager():
             with reading.tracing:  # as in `reading.held`
                 array = noted(variable)

@@ -21,7 +21,7 @@ from ...tape import active
 from ..ops import loops
 from ..values import reading
 from ..values.errors import VariableInTraceError
-from ..values.staging import Threaded, row_of
+from ..values.staging import Threaded, row_type
 from ..values.types import Array
 from . import adapters as libraries
 
@@ -157,7 +157,7 @@ def _fori_in_program(original: Callable, lower: Any, upper: Any, body_fun: Calla
 
 
 def _scan_in_program(original: Callable, f: Callable, init: Any, xs: Any = None, *args: Any, **kwargs: Any) -> Any:
-    threaded, (step,) = _threaded((f, (init, jax.tree.map(row_of, xs))))
+    threaded, (step,) = _threaded((f, (init, jax.tree.map(row_type, xs))))
 
     def advance(carry: Pytree, row: Pytree) -> Pytree:
         (now, y), state = step(carry[1], carry[0], row)

@@ -179,7 +179,7 @@ class _NoResampling:
 # ---- series ---------------------------------------------------------------------------------------------------------
 
 
-class _Windows:
+class _WindowRows:
     """Rows that begin at `starts` in an array and take `length` of its rows, each `rate`-th; read when they are indexed."""
 
     def __init__(self, data: np.ndarray, starts: np.ndarray, length: int, rate: int):
@@ -213,7 +213,7 @@ def _series(
         seed = np.random.randint(10**6) if seed is None else seed
         np.random.RandomState(seed).shuffle(starts)
     own = programs.pipeline.own_array
-    columns: Any = _Windows(own(data[first:last]), starts, sequence_length, sampling_rate)
+    columns: Any = _WindowRows(own(data[first:last]), starts, sequence_length, sampling_rate)
     if targets is not None:
         columns = columns, own(targets[first:last])[starts]
     dataset = programs.in_memory("Zip", columns)

@@ -117,7 +117,7 @@ def dimension_value(dimension: int | None) -> int | None:
 # ---- Settings of a session ---------------------------------------------------------------------------------------------
 
 
-class _Settings:
+class _SessionSettings:
     """Settings that are kept, and change nothing: XLA decides."""
 
     def __init__(self, **settings: Any):
@@ -126,15 +126,15 @@ class _Settings:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        vars(self)[name] = _Settings()  # a group of settings
+        vars(self)[name] = _SessionSettings()  # a group of settings
         return vars(self)[name]
 
 
-class ConfigProto(_Settings):
+class ConfigProto(_SessionSettings):
     """Settings of a session: kept, without effect. On a GPU `tf.config.experimental.set_memory_growth` has one."""
 
 
-class GPUOptions(_Settings):
+class GPUOptions(_SessionSettings):
     """Settings of a session's GPUs: kept, without effect."""
 
 

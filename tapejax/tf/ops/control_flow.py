@@ -20,7 +20,7 @@ from ..values import nest, reading
 from ..values.conversion import convert_to_tensor, is_tensor, raw
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError, PythonNeeded
-from ..values.staging import Threaded, row_of
+from ..values.staging import Threaded, row_type
 from ..values.tensor import Tensor
 from ..values.types import Array, DTypeLike, IntLike, Nest, TensorLike
 from . import loops
@@ -370,7 +370,7 @@ def map_fn(fn: Callable, elems: Nest, dtype: DTypeLike | Nest = None, fn_output_
         return _arrays(result)
 
     rows = [x._array for x in tensors]
-    threaded = Threaded((flat, [row_of(x) for x in rows]))
+    threaded = Threaded((flat, [row_type(x) for x in rows]))
     state, arrays = jax.lax.scan(lambda state, row: threaded(0, state, *row)[::-1], threaded.state, rows)
     threaded.finish(state)
     return _tensors(structures[0], arrays)
@@ -437,7 +437,7 @@ def _scanned(fn, elems, tensors, value, seen, order, reverse, every):
         return (arrays, state), arrays
 
     rows = [x._array[min(order) : max(order) + 1] for x in tensors]
-    threaded = Threaded((body, [*start, *[row_of(x) for x in rows]]))
+    threaded = Threaded((body, [*start, *[row_type(x) for x in rows]]))
     (last, state), all_of_them = jax.lax.scan(step, (start, threaded.state), rows, reverse=reverse)
     threaded.finish(state)
     if not every:

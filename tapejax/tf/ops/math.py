@@ -42,10 +42,10 @@ from .table import (
     later,
     named,
     operation,
+    piecewise_linear,
     reduction,
     renamed,
     require_kind,
-    straight,
     unary,
     whole,
     wide,
@@ -56,7 +56,7 @@ special: Any = later("jax.scipy.special")
 # ---- One tensor, element by element ------------------------------------------------------------------------
 
 
-@straight
+@piecewise_linear
 def _abs_real(x):
     # At 0 the slope is 0, as TensorFlow has it; jnp.abs has 1 there.
     return x * lax.stop_gradient(jnp.sign(x))

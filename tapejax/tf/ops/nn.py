@@ -31,29 +31,29 @@ from .table import (
     kind_of,
     known,
     operation,
+    piecewise_linear,
     renamed,
     require_kind,
     shape_of,
     static,
-    straight,
     unary,
 )
 
 # ---- Activations -------------------------------------------------------------------------------------------
 
 
-@straight
+@piecewise_linear
 def _relu(x):
     return jax.nn.relu(x)
 
 
-@straight
+@piecewise_linear
 def _relu6(x):
     # No gradient at either bound: there the value is a constant.
     return jnp.where((x > 0) & (x < 6), x, lax.stop_gradient(jnp.clip(x, 0, 6)))
 
 
-@straight
+@piecewise_linear
 def _leaky_relu(x, alpha):
     return jnp.where(x > 0, x, alpha * x)
 

@@ -70,7 +70,7 @@ class _Shown:
         return self.text
 
 
-class _Place(int):
+class _TensorPlace(int):
     """The number of the tensor that was there."""
 
 
@@ -79,13 +79,13 @@ def _template(value: Nest, arrays: list[Array]) -> list[Nest]:
         if not is_array_like(leaf):
             return leaf
         arrays.append(raw(leaf))
-        return _Place(len(arrays) - 1)
+        return _TensorPlace(len(arrays) - 1)
 
     return [nest.map_structure(placed, value)]
 
 
 def _filled(template: list[Nest], shown: Sequence[_Shown]) -> str:
-    structure = nest.map_structure(lambda leaf: shown[leaf] if isinstance(leaf, _Place) else leaf, template[0])
+    structure = nest.map_structure(lambda leaf: shown[leaf] if isinstance(leaf, _TensorPlace) else leaf, template[0])
     return pprint.pformat(structure)
 
 

@@ -136,8 +136,8 @@ class State(Counter):
 
     def _thread(self, capture: Capture, own: int | None) -> tuple[Value, Value]:
         counter = self if own is None else self.apart(own)
-        seed = capture.adopt(self, "seed") if own is None else self._seed_of(own)
-        count = capture.adopt(counter, "count")
+        seed = capture.as_input(self, "seed") if own is None else self._seed_of(own)
+        count = capture.as_input(counter, "count")
         counter.count = under(capture._trace, operator.add, count, 1)
         return seed, count
 

@@ -49,13 +49,13 @@ def _package() -> ModuleType:
 # ---- Where summaries go ------------------------------------------------------------------------------------
 
 
-class _State(Context):
+class _WriterState(Context):
     writer: Any = None
     step: IntLike | None = None
     condition: bool | TensorLike | Callable[[], TensorLike] | None = None
 
 
-_state = _State()
+_state = _WriterState()
 
 
 class _AsDefault(contextlib.AbstractContextManager):

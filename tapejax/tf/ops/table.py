@@ -484,7 +484,7 @@ def mask_as(dtype: np.dtype, mask: Value) -> Value:
     return jnp.where(mask, jnp.ones((), dtype), jnp.zeros((), dtype))
 
 
-def straight(fn: Callable) -> Callable:
+def piecewise_linear(fn: Callable) -> Callable:
     """`fn` of one argument, elementwise and made of straight pieces, connected to it at every order, as in TensorFlow.
 
     To JAX the second derivative of such a function is no number at all, which would come out as None; to TensorFlow it is

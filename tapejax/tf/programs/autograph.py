@@ -63,7 +63,7 @@ def _known_of(code: types.CodeType) -> dict[str, Any]:
     return _known.setdefault(code, {}).setdefault(code.co_filename, {})  # code of two files may be equal
 
 
-class _Facts(NamedTuple):
+class _ControlFlow(NamedTuple):
     branches: bool  # whether its control flow may depend on a tensor
     names: frozenset[str]  # and attributes that it reads
 
@@ -111,26 +111,26 @@ def _branches(node: ast.AST) -> bool:
     return False
 
 
-def _facts(code: types.CodeType) -> _Facts | None:
+def _facts(code: types.CodeType) -> _ControlFlow | None:
     known = _known_of(code)
     if "facts" not in known:
         known["facts"] = _look_into(code)
     return known["facts"]
 
 
-def _look_into(code: types.CodeType) -> _Facts | None:
+def _look_into(code: types.CodeType) -> _ControlFlow | None:
     try:
         # inspect.getsource would search every module first
         lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
         block = "".join(inspect.getblock(lines))
         tree = ast.parse(f"if 1:\n{block}" if block[:1].isspace() else block)  # a string in it may not be indented
     except (IndexError, SyntaxError):  # no source; part of an expression, as a lambda may be
-        return None if code.co_name != "<lambda>" else _Facts(True, frozenset())
+        return None if code.co_name != "<lambda>" else _ControlFlow(True, frozenset())
     nodes = list(ast.walk(tree))
     if code.co_name not in ("<lambda>", *[getattr(x, "name", None) for x in nodes]):
         return None  # the text of another program: `python -c` and `exec` both call theirs "<string>"
     names = {x.id if isinstance(x, ast.Name) else x.attr for x in nodes if isinstance(x, (ast.Name, ast.Attribute))}
-    return _Facts(any(map(_branches, nodes)), frozenset(names))
+    return _ControlFlow(any(map(_branches, nodes)), frozenset(names))
 
 
 def needed(fn: Callable, args: Arguments, kwargs: Keywords) -> bool:

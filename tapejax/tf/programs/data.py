@@ -41,9 +41,9 @@ from .pipeline import (
     Rows,
     Seed,
     Steps,
-    going,
     got,
     grain,
+    iterate,
     map_leaves,
     outcomes,
     own_array,
@@ -80,7 +80,7 @@ _AHEAD = _CYCLE = 4
 _missing_method = missing("tf.data.Dataset")
 
 
-class _Kind(type(grain.IterDataset)):  # type: ignore[misc]
+class _DatasetType(type(grain.IterDataset)):  # type: ignore[misc]
     def __getattr__(cls, name: str) -> Any:
         return _missing_method(name)
 
@@ -88,7 +88,7 @@ class _Kind(type(grain.IterDataset)):  # type: ignore[misc]
 Stage = Callable[[Pass], Any]
 
 
-class Dataset(grain.IterDataset, metaclass=_Kind):
+class Dataset(grain.IterDataset, metaclass=_DatasetType):
     """A sequence of elements, each a tensor or a structure of tensors, made anew whenever it is iterated over.
 
     Make one with `from_tensor_slices`, `from_tensors`, `from_generator` or `range`.
@@ -143,7 +143,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         self, kind: str, steps: Callable[[Iteration[Element], Pass], Iterable[Element]], **about: Any
     ) -> Dataset:
         """`_then` with Python: ``steps(elements, run)``."""
-        return self._then(kind, lambda run: Steps(lambda: steps(going(self._stage(run)), run)), **about)
+        return self._then(kind, lambda run: Steps(lambda: steps(iterate(self._stage(run)), run)), **about)
 
     def _reordered(self, kind: str, order: pipeline.Order, count: int, fixed: bool = True) -> Dataset:
         """Other, fewer or more of the same elements: ``order(begin, run)`` of the iterators that `begin` makes, which are over
@@ -151,7 +151,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         rows = self._rows and self._rows.reordered(order, fixed)
         if rows is not None:
             return self._then(kind, lambda run: Steps(lambda: rows.elements(run)), count, rows=rows)
-        return self._then(kind, lambda run: Steps(lambda: order(lambda: going(self._stage(run)), run)), count)
+        return self._then(kind, lambda run: Steps(lambda: order(lambda: iterate(self._stage(run)), run)), count)
 
     def _leaves(self, leaf: Callable[[TensorSpec], Spec]) -> Callable[[], Spec]:
         """The spec of elements whose tensors have the spec ``leaf(spec of these elements' tensor)``."""
@@ -292,7 +292,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         finite = [x._count for x in parts if x._count != INFINITE_CARDINALITY]
 
         def steps(run: Pass) -> Iteration[Element]:
-            sides = [outcomes(going(x._stage(run))) for x in parts]
+            sides = [outcomes(iterate(x._stage(run))) for x in parts]
             return map(lambda found: nest.packed(structure, map(got, found)), zip(*sides, strict=False))
 
         spec = lambda: map_leaves(lambda x: x.element_spec, structure)  # noqa: E731
@@ -328,7 +328,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         start = Seed(seed, anew=bool(rerandomize_each_iteration))
 
         def steps(run: Pass) -> Iteration[Element]:
-            sides = [outcomes(going(x._stage(run))) for x in parts]
+            sides = [outcomes(iterate(x._stage(run))) for x in parts]
             return pipeline.sampled(sides, chances, run.generator(start), bool(stop_on_empty_dataset))
 
         endless = any(x._count == INFINITE_CARDINALITY for x in parts)
@@ -407,7 +407,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             raise TypeError(f"Incompatible dataset elements: {one} and {other}")
         counts = self._count, dataset._count
         total = sum(counts) if min(counts) >= 0 else max(x for x in counts if x < 0)
-        steps = lambda coming, run: itertools.chain(coming, going(dataset._stage(run)))  # noqa: E731
+        steps = lambda coming, run: itertools.chain(coming, iterate(dataset._stage(run)))  # noqa: E731
         spec = lambda: _wider(one, other)  # noqa: E731
         return self._stepping("Concatenate", steps, count=total, spec=spec, python=dataset._python)
 
@@ -606,7 +606,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """The spec of what `steps` makes of the elements, by the first one that it makes."""
         run = Pass()
         with active.outside():
-            for element in steps(going(self._stage(run)), run):
+            for element in steps(iterate(self._stage(run)), run):
                 return nest.map_structure(_spec_of, element)
         raise ValueError("the element_spec of an empty dataset is unknown if a function makes its elements")
 
@@ -644,7 +644,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
         def steps(coming: Iteration[Element], run: Pass) -> Iteration[Element]:
             made = map(call(run), coming)
-            return pipeline.interleaved(map(lambda x: outcomes(going(x._stage(run))), made), cycle, block)
+            return pipeline.interleaved(map(lambda x: outcomes(iterate(x._stage(run))), made), cycle, block)
 
         def spec() -> Spec:
             return self._after(lambda coming, run: map(call(run), coming)).element_spec
@@ -690,7 +690,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         run, state = Pass(), map_leaves(own_array, initial_state)
         call = _caller(reduce_func, "reduce_func")(run)
         with active.outside():
-            for element in going(self._stage(run)):
+            for element in iterate(self._stage(run)):
                 new = call((state, element))
                 _require_state(state, new)
                 state = new
@@ -1076,7 +1076,7 @@ class Iterator(grain.DatasetIterator):
     def _begin(self, run: Pass) -> None:
         quiet = grain.experimental.DatasetOptions(filter_warn_threshold_ratio=None)  # a filter may drop what it likes
         self._run, self._ended = run, False
-        self._inner = going(grain.experimental.WithOptionsIterDataset(self._dataset._stage(run), quiet))
+        self._inner = iterate(grain.experimental.WithOptionsIterDataset(self._dataset._stage(run), quiet))
 
     def _next(self) -> Element:
         _require_values()
@@ -1128,7 +1128,7 @@ class Iterator(grain.DatasetIterator):
     def close(self) -> None:
         if not getattr(self, "_closed", True):  # its construction may have failed
             self._inner.close()
-            self._inner = going(Steps(lambda: ()))
+            self._inner = iterate(Steps(lambda: ()))
             super().close()
 
     def __repr__(self) -> str:
@@ -1176,7 +1176,7 @@ class DatasetSpec:
         return f"DatasetSpec({self.element_spec}, TensorShape([]))"
 
 
-class _Settings:
+class _AnyAttributes:
     """Attributes of any name."""
 
     def __getattr__(self, name: str) -> Any:
@@ -1185,12 +1185,12 @@ class _Settings:
         return None
 
 
-class Options(_Settings):
+class Options(_AnyAttributes):
     """What TensorFlow's pipelines can be tuned with. It is kept and does nothing here: nothing is reordered or rewritten."""
 
     def __init__(self) -> None:
         for name in ("autotune", "experimental_distribute", "experimental_optimization", "threading"):
-            setattr(self, name, _Settings())
+            setattr(self, name, _AnyAttributes())
 
 
 class AutoShardPolicy(enum.IntEnum):

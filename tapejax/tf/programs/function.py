@@ -143,7 +143,7 @@ class Function:
         self.input_signature = input_signature
         self.autograph = autograph
         self._binding = Binding(_signature(python_function), input_signature)
-        self._programs: dict[Hashable, Program] = {}
+        self._programs: dict[Hashable, TracedProgram] = {}
         self._as_python: set[Hashable] = set()  # calls that cannot be traced
         self._recorded = False  # whether it calls `tf.gradients`
         self._concrete: dict[Hashable, ConcreteFunction] = {}
@@ -249,7 +249,9 @@ class Function:
         key.append(trace_context())
         return tuple(key), arrays
 
-    def _trace(self, key: Hashable, args: Arguments, kwargs: Keywords, arrays: Sequence[Array | TensorSpec]) -> Program:
+    def _trace(
+        self, key: Hashable, args: Arguments, kwargs: Keywords, arrays: Sequence[Array | TensorSpec]
+    ) -> TracedProgram:
         with tracing:
             if (traced := self._programs.get(key)) is not None:  # traced by another thread meanwhile
                 return traced
@@ -265,10 +267,10 @@ class Function:
         kwargs: Keywords,
         arrays: Sequence[Array | TensorSpec],
         inputs: Sequence[jax.ShapeDtypeStruct],
-    ) -> Program:
+    ) -> TracedProgram:
         concrete = [x if is_array_like(x) else _zeros(x) for x in arrays]
         before = reading.context.variables_made
-        program = Program(self, args, kwargs, inputs, concrete)
+        program = TracedProgram(self, args, kwargs, inputs, concrete)
         self._traces += 1
         if reading.context.variables_made == before:
             return program
@@ -278,7 +280,7 @@ class Function:
                 f"Creating variables on a non-first call to a function decorated with tf.function ({self.name}): create them "
                 "before it, or on its first call only."
             )
-        program = Program(self, args, kwargs, inputs, concrete)
+        program = TracedProgram(self, args, kwargs, inputs, concrete)
         if program.staged.created:
             raise ValueError(
                 "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
@@ -287,7 +289,7 @@ class Function:
         self._traces += 1
         return program
 
-    def _new_symbolic(self, args: Arguments, kwargs: Keywords) -> Program:
+    def _new_symbolic(self, args: Arguments, kwargs: Keywords) -> TracedProgram:
         """A program for all sizes that the specs leave open: JAX does not run such a one, but exports it.
 
         Raises what the last attempt raises, where JAX cannot trace the function without knowing the sizes.
@@ -372,7 +374,7 @@ class _Method:
 # ---- one program ----------------------------------------------------------------------------------------------------
 
 
-class Program:
+class TracedProgram:
     """One trace of a function: the pure program, what it was traced with, and how to pack its results."""
 
     def __init__(
@@ -579,7 +581,7 @@ class Binding:
         names = [p.name for p in parameters if p.kind in _POSITIONAL]
         return names[:count] + [f"arg{i}" for i in range(len(names), count)]
 
-    def in_words(self, program: Program) -> str:
+    def in_words(self, program: TracedProgram) -> str:
         """What `program` takes and returns, as TensorFlow writes it."""
         pairs = zip(self.names(len(program.args)), program.args, strict=True)
         lines = [f"  {name} (POSITIONAL_OR_KEYWORD): {in_words(x)}" for name, x in pairs]
@@ -624,7 +626,7 @@ class ConcreteFunction:
         self._kwargs = {name: _spec_of(x) for name, x in kwargs.items()}
         key, specs = function._key(args, kwargs)
         self.symbolic = any(x.shape.rank is None or None in x.shape for x in map(TensorSpec.from_tensor, specs))
-        self._known: Program | None = None
+        self._known: TracedProgram | None = None
         if not self.symbolic:
             with contextlib.suppress(PythonNeeded):  # the function runs as Python, then
                 self._known = function._programs.get(key)
@@ -655,7 +657,7 @@ class ConcreteFunction:
         return self._program(self._function._key(args, kwargs)[1])
 
     @property
-    def _program(self) -> Program:
+    def _program(self) -> TracedProgram:
         if self._known is None:
             self._known = self._function._new_symbolic(self._args, self._kwargs)
         return self._known

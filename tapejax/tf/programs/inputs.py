@@ -33,7 +33,7 @@ def runs(dataset: Any) -> Iterator[tuple[Nest, list[Array]]]:
     assert capture is not None
     names = map(str, itertools.count())
     for structure in holder.structures:
-        yield structure, [capture.adopt(holder, next(names)) for _ in nest.flatten(structure)]
+        yield structure, [capture.as_input(holder, next(names)) for _ in nest.flatten(structure)]
 
 
 class Elements:

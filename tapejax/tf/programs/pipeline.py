@@ -221,7 +221,7 @@ class _Going(grain.DatasetIterator):
         self._count, self._steps = state["count"], None
 
 
-def going(stage: grain.IterDataset) -> grain.DatasetIterator:
+def iterate(stage: grain.IterDataset) -> grain.DatasetIterator:
     """An iterator over a stage."""
     stage.has_child = True  # else Grain would wrap the iterator, and its class again at every pass
     return iter(stage)

@@ -25,7 +25,7 @@ from ..values import nest
 from ..values.conversion import is_array_like, raw
 from ..values.dtypes import requested
 from ..values.errors import PythonNeeded
-from ..values.staging import Threaded, row_of
+from ..values.staging import Threaded, row_type
 from ..values.tensor import Tensor
 from ..values.types import Array, IntLike
 
@@ -389,7 +389,7 @@ def while_stmt(
         if not first:
             return
         body()
-    loop = _Loop(test, lambda _: body(), (get_state, set_state, names), options)
+    loop = _StagedLoop(test, lambda _: body(), (get_state, set_state, names), options)
     loop.run(None, _condition(first, "while loop"), options.get("maximum_iterations"))
 
 
@@ -414,17 +414,17 @@ def for_stmt(
             raise _error(TypeError, "a scalar tensor cannot be iterated over")
         rows = raw(iterable)[: options.get("maximum_iterations")]
         state = get_state, set_state, names
-        _Loop(extra_test, lambda row: body(Tensor(row[0])), state, options).run([rows], True)
+        _StagedLoop(extra_test, lambda row: body(Tensor(row[0])), state, options).run([rows], True)
     elif hasattr(type(iterable), "_runs"):
         for structure, columns in iterable._runs():
             take = lambda row, structure=structure: body(nest.pack_sequence_as(structure, [Tensor(x) for x in row]))  # noqa: E731
-            _Loop(extra_test, take, (get_state, set_state, names), options).run(columns, True)
+            _StagedLoop(extra_test, take, (get_state, set_state, names), options).run(columns, True)
     else:
         for item in iterable:
-            going = True if extra_test is None else extra_test()
-            if is_traced(going):
-                if_stmt(going, functools.partial(body, item), lambda: None, get_state, set_state, names, len(names))
-            elif going:
+            goes_on = True if extra_test is None else extra_test()
+            if is_traced(goes_on):
+                if_stmt(goes_on, functools.partial(body, item), lambda: None, get_state, set_state, names, len(names))
+            elif goes_on:
                 body(item)
             else:
                 break
@@ -464,11 +464,11 @@ def _for_range(bounds: Range, extra_test, body, get_state, set_state, names, opt
         body(Tensor(bounds.value(raw(i))))
         i = i + 1
 
-    loop = _Loop(test, step, (lambda: (i, *get_state()), set_all, ("index", *names)), options)
+    loop = _StagedLoop(test, step, (lambda: (i, *get_state()), set_all, ("index", *names)), options)
     loop.run(None, raw(test()), options.get("maximum_iterations"), options.get("iterate_names", ""))
 
 
-class _Loop:
+class _StagedLoop:
     """A loop that becomes a program. What is assigned in it is carried from one iteration to the next.
 
     `state`: the functions that get and set what may change, and its names.
@@ -485,7 +485,7 @@ class _Loop:
         the name that a `for` assigns to, which is zero after one that never ran, as in TensorFlow."""
         if first is False or limit == 0 or rows is not None and rows[0].shape[0] == 0:
             return
-        state, row = self.before, [row_of(x) for x in rows or ()]
+        state, row = self.before, [row_type(x) for x in rows or ()]
         if rows is not None and any(x is None for x in state) and (self.test is None or self.test() is True):
             self.body([x[0] for x in rows])  # `if x is None: x = ...` in the first iteration
             rows = [x[1:] for x in rows]

@@ -183,7 +183,7 @@ tracing = threading.RLock()
 def held(variable: VariableLike) -> Array:
     """The array that `variable` holds; while a `function` is traced, what stands for it there."""
     capture = context.capture
-    array = variable._array if capture is None else capture.adopt(variable)
+    array = variable._array if capture is None else capture.as_input(variable)
     if capture is None and isinstance(array, Tracer) and active.eager():
         with tracing:  # another thread traces a function, and gives its variables their arrays back when it is done
             array = variable._array

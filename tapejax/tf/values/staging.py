@@ -100,7 +100,7 @@ class Slot:
         if isinstance(self.holder, Variable):
             return reading.read(self.holder)
         capture = reading.context.capture
-        array = self.array if capture is None else capture.adopt(self.holder, self.attribute)
+        array = self.array if capture is None else capture.as_input(self.holder, self.attribute)
         if capture is None and isinstance(array, Tracer) and active.eager():
             with tracing:  # as in `reading.held`
                 array = self.array
@@ -167,7 +167,7 @@ class Capture:
             capture.incomplete = True
             capture = capture.parent
 
-    def adopt(self, holder: Stateful, attribute: str = "_array") -> Array:
+    def as_input(self, holder: Stateful, attribute: str = "_array") -> Array:
         """What stands here for the array that `holder` has."""
         place = id(holder), attribute
         array = getattr(holder, attribute)
@@ -212,7 +212,7 @@ class Capture:
                 "lax.scan, lax.cond ...) of a tf.function: the value would leak out of it. Return it and assign it outside, "
                 "or use tf.cond and tf.while_loop, which thread variables through."
             )
-        self.adopt(holder, attribute)
+        self.as_input(holder, attribute)
         place = id(holder), attribute
         if place in self._read_inside:
             self._begin_version()
@@ -622,7 +622,7 @@ def abstract(x: Array | jax.ShapeDtypeStruct) -> Any:
     return jax.typeof(x)
 
 
-def row_of(x: Array) -> jax.ShapeDtypeStruct:
+def row_type(x: Array) -> jax.ShapeDtypeStruct:
     """The shape, dtype and axes of a row of `x`, which may have no rows."""
     rows: list[jax.ShapeDtypeStruct] = []
     jax.eval_shape(jax.vmap(lambda row: rows.append(jax.eval_shape(lambda: row))), x)

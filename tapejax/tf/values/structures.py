@@ -126,7 +126,7 @@ def _require_alive(leaf: Leaf, argument: str) -> None:
         )
 
 
-class Structure(structures.Structure):
+class UserStructure(structures.Structure):
     """A user's structure taken apart: lists, tuples, dicts and namedtuples as TensorFlow's ``nest`` does, any other
     registered pytree (a Flax state, an Equinox module) as JAX does. What is no array inside a pytree becomes None, but for a
     NumPy array of floats, which is refused as it is elsewhere: JAX would give it a gradient."""
@@ -282,14 +282,14 @@ def _parts_of_module(x: Pytree) -> list[Any]:
     return [x] if x is None or nest.is_nested(x) else jax.tree.leaves(x, is_leaf=is_variable)
 
 
-class Conventions(structures.Conventions):
+class TensorFlowConventions(structures.Conventions):
     """TensorFlow's tensors, variables and containers, other libraries' variables, and pytrees."""
 
     def recording_starts(self) -> None:
         reading.install_adapters()
 
-    def take_apart(self, structure: Nest, argument: str) -> Structure:
-        return Structure(structure, argument)
+    def take_apart(self, structure: Nest, argument: str) -> UserStructure:
+        return UserStructure(structure, argument)
 
     def one(self, value: object, argument: str) -> Leaf:
         if (leaf := leaf_of(value)) is not None:
@@ -308,7 +308,7 @@ class Conventions(structures.Conventions):
             raise ValueError(f"output_gradients: got {len(parts)} for {len(ends)} target(s); one is needed for each.")
         return [_cotangent(leaf.array, x, i) for i, (leaf, x) in enumerate(zip(ends, parts, strict=True))]
 
-    def tangents(self, primals: Structure, tangents: Nest) -> list[Array]:  # type: ignore[override]  # `take_apart` made it
+    def tangents(self, primals: UserStructure, tangents: Nest) -> list[Array]:  # type: ignore[override]  # `take_apart` made it
         nest.assert_same_structure(primals.structure, tangents)
         arrays = [leaf.array for leaf in primals.leaves]
         checked = [_tangent(x, y, i) for i, (x, y) in enumerate(zip(arrays, primals.parts_of(tangents), strict=True))]
@@ -329,4 +329,4 @@ class Conventions(structures.Conventions):
         no_attribute(kind, owner, name)
 
 
-structures.use(Conventions())
+structures.use(TensorFlowConventions())

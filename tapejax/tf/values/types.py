@@ -20,12 +20,12 @@ Array: TypeAlias = Any  # an array of JAX's, or a tracer that stands for one
 VariableLike: TypeAlias = Any  # a Variable, or a library's: of Keras, Flax ...
 
 
-class _DType(Protocol):  # TensorFlow's
+class _DTypeLike(Protocol):  # TensorFlow's
     name: str
     dtype: np.dtype
 
 
-DTypeLike: TypeAlias = _DType | np.dtype | type | str  # also NumPy's and JAX's scalar types, and Python's
+DTypeLike: TypeAlias = _DTypeLike | np.dtype | type | str  # also NumPy's and JAX's scalar types, and Python's
 ShapeLike: TypeAlias = SupportsIndex | Iterable[SupportsIndex | None] | None  # one size or several; None: of any rank
 AxisLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]  # one axis or several; an integer tensor is an index, too
 IntLike: TypeAlias = SupportsIndex  # an integer, or a scalar tensor that holds one

@@ -12,7 +12,7 @@ import pytest
 import tapejax as tf
 from tapejax.execution import trial
 from tapejax.jaxprs import cache, custom_rules
-from tapejax.tf.namespaces import AT_ONCE, LATER, PLACES, at_once
+from tapejax.tf.namespaces import EAGER, LAZY, PLACES, at_once
 from tapejax.tf.ops import math
 from tapejax.tf.ops.array import _gather_nd
 from tapejax.tf.ops.table import CACHED_OPTIONS
@@ -80,13 +80,13 @@ def test_every_row_of_a_table_has_a_name():
 
 
 def test_a_name_of_a_namespace_stands_once_in_the_table():
-    rows = [row for module in (AT_ONCE | LATER).values() for row in module.items()]
+    rows = [row for module in (EAGER | LAZY).values() for row in module.items()]
     names = [
         (full, entry.partition("=")[0]) for spaces, text in rows for full in spaces.split() for entry in text.split()
     ]
     twice = {each for each, count in collections.Counter(names).items() if count > 1}
     assert {name for full, name in twice if full != "tf.experimental.numpy"} == set()  # which has all of jnp's, too
-    assert not AT_ONCE.keys() & LATER.keys()
+    assert not EAGER.keys() & LAZY.keys()
 
 
 def test_keywords_have_tensorflows_names():

@@ -1,0 +1,286 @@
+"""Programs as users write them, from which the tests of printed code take what it must read like.
+
+Each is a function and the arrays that it is called with. Data is in the arguments, hyperparameters are Python numbers.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+
+PROGRAMS = {}
+
+
+def program(*arrays):
+    def add(function):
+        PROGRAMS[function.__name__] = function, arrays
+        return function
+
+    return add
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def uniform(seed, *shape):
+    return np.random.default_rng(seed).uniform(0.1, 1.0, size=shape).astype(np.float32)
+
+
+def layers(seed, *sizes):
+    return [
+        {"w": normal(seed + i, n, m) / np.float32(np.sqrt(n)), "b": normal(seed + i + 50, m) * np.float32(0.1)}
+        for i, (n, m) in enumerate(zip(sizes, sizes[1:], strict=False))
+    ]
+
+
+LABELS = np.random.default_rng(0).integers(0, 3, 16)
+
+
+# ---- networks --------------------------------------------------------------------------------------------------------
+
+
+@program(layers(1, 4, 8, 3), normal(2, 16, 4))
+def classifier(params, images):
+    labels = jnp.asarray(LABELS)
+    hidden, last = params
+    h = jax.nn.relu(images @ hidden["w"] + hidden["b"])
+    logits = h @ last["w"] + last["b"]
+    logp = jax.nn.log_softmax(logits)
+    picked = logp[jnp.arange(16), labels]
+    return -jnp.mean(picked)
+
+
+@program({"wx": normal(3, 3, 5), "wh": normal(4, 5, 5) * np.float32(0.3), "b": normal(5, 5)}, normal(6, 6, 2, 3))
+def recurrent(params, sequence):
+    def cell(state, x):
+        return jnp.tanh(x @ params["wx"] + state @ params["wh"] + params["b"])
+
+    state = jnp.zeros((2, 5))
+    for x in sequence:
+        state = cell(state, x)
+    return jnp.sum(state**2)
+
+
+@program(normal(7, 3), normal(8, 12, 3), normal(9, 12))
+def mini_batches(w, inputs, targets):
+    rate = 0.1
+
+    def loss(w, x, y):
+        return jnp.mean((x @ w - y) ** 2)
+
+    for start in range(0, 12, 4):
+        x, y = inputs[start : start + 4], targets[start : start + 4]
+        g = jax.grad(loss)(w, x, y)
+        w = w - rate * g
+    return loss(w, inputs, targets)
+
+
+def square_error(w, x, y):
+    residual = x @ w - y
+    return jnp.mean(residual**2)
+
+
+@program(normal(7, 3), normal(8, 12, 3), normal(9, 12))
+def descent(w, x, y):
+    losses = []
+    for _ in range(3):
+        loss, g = jax.value_and_grad(square_error)(w, x, y)
+        losses.append(loss)
+        w = w - 0.1 * g
+    return w, jnp.stack(losses)
+
+
+@program(normal(10, 3, 4), normal(11, 4, 4), normal(12, 4, 4), normal(13, 4, 4))
+def attention(tokens, wq, wk, wv):
+    q, k, v = tokens @ wq, tokens @ wk, tokens @ wv
+    scores = q @ k.T / jnp.sqrt(q.shape[-1])
+    mask = jnp.tril(jnp.ones((3, 3), bool))
+    scores = jnp.where(mask, scores, -1e9)
+    weights = jax.nn.softmax(scores, axis=-1)
+    return jnp.sum((weights @ v) ** 2)
+
+
+def critic(params, x):
+    h = jnp.tanh(params["w"] @ x + params["b"])
+    return params["out"] @ h
+
+
+CRITIC = {"w": normal(14, 5, 2), "b": normal(15, 5), "out": normal(16, 5)}
+
+
+@program(CRITIC, normal(17, 7, 2), normal(18, 7, 2))
+def gradient_penalty(params, real, fake):
+    mixed = 0.3 * real + 0.7 * fake
+    slopes = jax.vmap(jax.grad(critic, argnums=1), in_axes=(None, 0))(params, mixed)
+    norms = jnp.sqrt(jnp.sum(slopes**2, axis=1) + 1e-8)
+    penalty = jnp.mean((norms - 1.0) ** 2)
+    score = jnp.mean(jax.vmap(lambda x: critic(params, x))(fake))
+    return score + 10.0 * penalty
+
+
+@program(layers(20, 1, 6, 1), normal(21, 5, 1), normal(22, 5, 1), normal(23, 5, 1), normal(24, 5, 1))
+def maml(params, support_x, support_y, query_x, query_y):
+    def net(params, x):
+        first, last = params
+        h = jnp.tanh(x @ first["w"] + first["b"])
+        return h @ last["w"] + last["b"]
+
+    def loss(params, x, y):
+        return jnp.mean((net(params, x) - y) ** 2)
+
+    grads = jax.grad(loss)(params, support_x, support_y)
+    adapted = jax.tree.map(lambda p, g: p - 0.05 * g, params, grads)
+    return loss(adapted, query_x, query_y)
+
+
+@program(layers(25, 2, 6, 1), uniform(26, 9, 2), uniform(27, 4, 2))
+def pinn(params, inside, border):
+    def net(params, point):
+        h = point
+        for layer in params[:-1]:
+            h = jnp.tanh(h @ layer["w"] + layer["b"])
+        return (h @ params[-1]["w"] + params[-1]["b"])[0]
+
+    def residual(point):
+        hessian = jax.hessian(net, argnums=1)(params, point)
+        return jnp.trace(hessian) + jnp.sin(jnp.pi * point[0])
+
+    inner = jnp.mean(jax.vmap(residual)(inside) ** 2)
+    outer = jnp.mean(jax.vmap(functools.partial(net, params))(border) ** 2)
+    return inner + outer
+
+
+# ---- physics and geometry --------------------------------------------------------------------------------------------
+
+
+@program(np.float32(0.3), normal(30, 4, 2))
+def rotation(angle, points):
+    def rot(t):
+        c, s = jnp.cos(t), jnp.sin(t)
+        return jnp.array([[c, -s], [s, c]])
+
+    turned = points @ rot(angle).T
+    back = turned @ rot(-2.0 * angle).T
+    return jnp.sum(back[:, 0] * points[:, 1])
+
+
+@program(uniform(31, 6, 7))
+def stencil(u):
+    dt, dx = 0.01, 0.1
+
+    def laplacian(u):
+        inner = u[1:-1, 1:-1]
+        return (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * inner) / dx**2
+
+    for _ in range(3):
+        u = u.at[1:-1, 1:-1].add(dt * laplacian(u))
+    return jnp.sum(u**2)
+
+
+@program(normal(32, 2), np.float32(1.5), np.float32(0.4))
+def pendulum(state, length, damping):
+    dt = 0.05
+
+    def velocity(state):
+        theta, omega = state
+        return jnp.stack([omega, -9.81 / length * jnp.sin(theta) - damping * omega])
+
+    def step(state, _):
+        k1 = velocity(state)
+        k2 = velocity(state + dt * k1)
+        state = state + dt * 0.5 * (k1 + k2)
+        return state, state[0]
+
+    state, angles = jax.lax.scan(step, state, None, length=10)
+    return jnp.sum(angles**2) + state[1]
+
+
+@program(normal(33, 3, 3) * np.float32(0.3), normal(34, 3, 2), np.eye(3, dtype=np.float32), np.eye(2, dtype=np.float32))
+def ilqr(A, B, Q, R):
+    def riccati(A, B, P):
+        S = R + B.T @ P @ B
+        K = jnp.linalg.solve(S, B.T @ P @ A)
+        return Q + A.T @ P @ (A - B @ K), K
+
+    P = Q
+    for _ in range(4):
+        P, K = riccati(A, B, P)
+    return jnp.trace(P) + jnp.sum(K**2)
+
+
+# ---- statistics ------------------------------------------------------------------------------------------------------
+
+
+@program(
+    {"scale": np.float32(0.2), "length": np.float32(0.1), "noise": np.float32(-1.0)}, normal(40, 8, 2), normal(41, 8)
+)
+def gaussian_process(theta, X, y):
+    def kernel(a, b):
+        distance = jnp.sum((a[:, None] - b[None]) ** 2, axis=-1)
+        return jnp.exp(theta["scale"]) * jnp.exp(-0.5 * distance / jnp.exp(theta["length"]))
+
+    K = kernel(X, X) + jnp.exp(theta["noise"]) * jnp.eye(8)
+    L = jnp.linalg.cholesky(K)
+    alpha = jax.scipy.linalg.solve_triangular(L, y, lower=True)
+    return 0.5 * alpha @ alpha + jnp.sum(jnp.log(jnp.diag(L)))
+
+
+@program(normal(42, 3), normal(43, 3, 2), normal(44, 3), normal(45, 10, 2))
+def mixture(weights, means, log_scales, data):
+    def log_normal(x, mean, log_scale):
+        z = (x - mean) / jnp.exp(log_scale)[:, None]
+        return -0.5 * jnp.sum(z**2, axis=-1) - 2 * log_scale
+
+    components = log_normal(data[:, None, :], means, log_scales)
+    log_weights = weights - logsumexp(weights)
+    return -jnp.mean(logsumexp(log_weights + components, axis=1))
+
+
+@program(normal(46, 3), normal(47, 12, 3), uniform(48, 12))
+def natural_gradient(w, x, y):
+    def predict(w):
+        return jax.nn.sigmoid(x @ w)
+
+    def loss(w):
+        p = predict(w)
+        return -jnp.mean(y * jnp.log(p) + (1 - y) * jnp.log(1 - p))
+
+    g = jax.grad(loss)(w)
+    J = jax.jacobian(predict)(w)
+    fisher = J.T @ J / 12 + 1e-3 * jnp.eye(3)
+    direction = jnp.linalg.solve(fisher, g)
+    return loss(w - 0.5 * direction)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=())
+def fixed_point(w, x):
+    z = jnp.zeros_like(x)
+    for _ in range(20):
+        z = jnp.tanh(w @ z + x)
+    return z
+
+
+def fixed_point_fwd(w, x):
+    z = fixed_point(w, x)
+    return z, (w, x, z)
+
+
+def fixed_point_bwd(kept, cotangent):
+    w, x, z = kept
+    slope = 1 - jnp.tanh(w @ z + x) ** 2
+    u = jnp.linalg.solve(jnp.eye(len(z)) - (slope[:, None] * w).T, cotangent)
+    return jnp.outer(slope * u, z), slope * u
+
+
+fixed_point.defvjp(fixed_point_fwd, fixed_point_bwd)
+
+
+@program(normal(49, 4, 4) * np.float32(0.2), normal(50, 4), normal(51, 4))
+def implicit(w, x, target):
+    z = fixed_point(w, x)
+    error = z - target
+    loss = jnp.sum(error**2)
+    return loss
