@@ -36,7 +36,9 @@ def roll(function: Function, names: Names, shapes: Mapping[str, Any]) -> None:
         for start, stop in sorted(ranges.items(), key=lambda each: each[1] - each[0]):
             _Rolling(function, names, shapes, code, start, stop).roll(counters)
     if counters:
-        function.statements = [templates.changed(s, headers.Plain(counters)) if s.loop else s for s in function.statements]
+        function.statements = [
+            templates.changed(s, headers.Plain(counters)) if s.loop else s for s in function.statements
+        ]
 
 
 class _Rolling:
@@ -58,8 +60,9 @@ class _Rolling:
             before = len(statements)
             if len(run) > 1:
                 meanings = self.names.expressions()
-                self.written = [*statements[:begin], *(templates.resolved(s, meanings) for s in run), *statements[begin + len(run) :]]
-                alike = [templates.flat(s).shape for s in self.written[begin : begin + len(run)]]
+                plain = [templates.resolved(s, meanings) for s in run]
+                self.written = [*statements[:begin], *plain, *statements[begin + len(run) :]]
+                alike = [templates.flat(s).shape for s in plain]
                 rounds = repeated(alike, [s.place[1] for s in run if s.place])
                 if rounds is not None:
                     self._write(rounds._replace(start=begin + rounds.start), rounds.start)
@@ -155,7 +158,9 @@ class _Written:
 
     def _header(self, skipped: int) -> Header:
         """The header, and what is written for what differs."""
-        self.changed: list[tuple[Statement, list[Statement]]] = []  # statements before it, with what is written for them
+        self.changed: list[
+            tuple[Statement, list[Statement]]
+        ] = []  # statements before it, with what is written for them
         rows = {name: x for name, xs in self.round.varying.items() if (x := self._taken_apart(name, xs)) is not None}
         found = headers.header(self.round.varying, rows, self.run.rounds, self.loop, skipped, new_key)
         if found.meanings:
@@ -197,7 +202,7 @@ class _Written:
             part = None if tree is None else trees.part_at(tree, path)
         except (KeyError, IndexError, TypeError, AttributeError):
             return None
-        return len(part) if type(part) in (list, tuple) else None
+        return len(part) if isinstance(part, (list, tuple)) else None
 
     def put(self) -> None:
         """Replaces the statements."""
@@ -207,7 +212,7 @@ class _Written:
         for s in self.statements:
             s.effects |= not set(nexts).isdisjoint(s.outs)
         self._name(headers.renamed(self.loop))
-        begins = [(name, ast.List([*x], ast.Load())) for name, x in self.lists.items()]
+        begins: list[tuple[Key, ast.expr]] = [(name, ast.List([*x], ast.Load())) for name, x in self.lists.items()]
         begins += [(name, x) for name, (_, x) in carried.items()]
         # last what is called as what it starts with, which may have the same name if nothing else reads that
         begins.sort(key=lambda each: names.wish(each[0]) == names.wish(getattr(each[1], "id", "")))
@@ -240,8 +245,7 @@ class _Written:
 
     def _origins(self) -> tuple[Line, ...]:
         place = self.rounds[0][0].place
-        line = None if place is None or self.loop is None else line_of(place)
-        if line is None or self.loop is None:
+        if self.loop is None or (line := line_of(place)) is None:
             return ()
         text = linecache.getline(line.file, self.loop.lineno).strip()
         return (line._replace(number=self.loop.lineno, text=text),)

@@ -439,5 +439,6 @@ def _loop_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], inden
     pairs = [*zip(outs[: loop.carried], results[: loop.carried], strict=True)]
     changed = [(name, x) for name, x in pairs if getattr(x, "id", "") != name]
     if changed:
-        text += layout.statement(f"{', '.join(name for name, _ in changed)} = ", layout.one_or_tuple([x for _, x in changed]), inner)
+        head = ", ".join(name for name, _ in changed)
+        text += layout.statement(f"{head} = ", layout.one_or_tuple([x for _, x in changed]), inner)
     yield from text

@@ -92,7 +92,12 @@ class Rows:
     """
 
     def __init__(
-        self, found: Header, loop: ast.For | None, rounds: int, size: Callable[[ast.expr], int | None], key: Callable[[], str]
+        self,
+        found: Header,
+        loop: ast.For | None,
+        rounds: int,
+        size: Callable[[ast.expr], int | None],
+        key: Callable[[], str],
     ):
         self.header, self._names, self._size, self._key = found, _targets(loop)[1], size, key
         self._index = getattr(found.target, "id", "_")
@@ -232,9 +237,7 @@ def _over(loop: ast.For | None) -> ast.Call | None:
     return None
 
 
-def _counts(
-    loop: ast.For | None, rounds: int, skipped: int, varying: Mapping[str, Sequence[ast.expr]]
-) -> list[int]:
+def _counts(loop: ast.For | None, rounds: int, skipped: int, varying: Mapping[str, Sequence[ast.expr]]) -> list[int]:
     """The number of each round, as the user counts them."""
     call = _over(loop)
     if call is not None:
@@ -269,7 +272,9 @@ class Plain(ast.NodeTransformer):
         self.generic_visit(node)
         names = {x.id for x in ast.walk(node.left) if isinstance(x, ast.Name)}
         number = number_of(node.right)
-        counts = bool(names) and names <= self._counters and all(isinstance(x, _ARITHMETIC) for x in ast.walk(node.left))
+        counts = (
+            bool(names) and names <= self._counters and all(isinstance(x, _ARITHMETIC) for x in ast.walk(node.left))
+        )
         if not (counts and isinstance(node.op, ast.Add) and isinstance(number, int) and number <= 0):
             return node
         return ast.BinOp(node.left, ast.Sub(), ast.Constant(-number)) if number else node.left
@@ -310,7 +315,10 @@ def _in_terms_of(
         values = _values(candidate, counter or "", counts)
         if all(map(_same, numbers, values, ends)):
             return candidate
-        if all(type(x) is int and isinstance(number, float) and x == number for number, x in zip(numbers, values, strict=True)):
+        if all(
+            type(x) is int and isinstance(number, float) and x == number
+            for number, x in zip(numbers, values, strict=True)
+        ):
             return _call("float", [candidate])  # as JAX has made it
     if any(ends[1:]):
         return None
@@ -365,7 +373,9 @@ def _filled(node: ast.expr, name: str, number: Number) -> ast.expr:
 
 
 def _values(candidate: ast.expr, counter: str, counts: Sequence[int]) -> list[Any]:
-    code = compile(ast.Expression(ast.fix_missing_locations(ast.parse(ast.unparse(candidate), mode="eval").body)), "", "eval")
+    code = compile(
+        ast.Expression(ast.fix_missing_locations(ast.parse(ast.unparse(candidate), mode="eval").body)), "", "eval"
+    )
     try:
         return [eval(code, {"__builtins__": {}, counter: i}) for i in counts]
     except Exception:  # as a division by zero

@@ -23,8 +23,9 @@ class Run(NamedTuple):
 
 
 def repeated(shapes: Sequence[Hashable], places: Sequence[int]) -> Run | None:
-    """The longest run of statements that repeat, of those with these shapes. A round begins where an earlier instruction runs than
-    before, so that it is one of the user's.
+    """The longest run of statements that repeat, of those with these shapes.
+
+    A round begins where an earlier instruction runs than before, so that it is one of the user's.
 
     >>> repeated(["first", "a", "b", "a", "b", "a", "b", "last"], [0, 4, 8, 4, 8, 4, 8, 9])
     Run(start=1, period=2, rounds=3)
@@ -119,7 +120,9 @@ def rebuilt(node: Any, is_value: Callable[[str], bool], atoms: Iterator[ast.expr
         return ast.Lambda(node.args, rebuilt(node.body, is_value, atoms, inner))
     parts = [rebuilt(x, is_value, atoms, bound) for x in _parts(node)]
     if isinstance(node, ast.Slice):
-        return ast.Slice(*(None if getattr(x, "value", 1) == end else x for x, end in zip(parts, (0, None, None), strict=True)))
+        return ast.Slice(
+            *(None if getattr(x, "value", 1) == end else x for x, end in zip(parts, (0, None, None), strict=True))
+        )
     names = [name for name in node._fields if name not in ("ctx", "kind")]
     fields = {"ctx": ast.Load()} if "ctx" in node._fields else {}
     return type(node)(**dict(zip(names, parts, strict=True)), **fields)
@@ -199,7 +202,13 @@ class Body:
     def is_outside(self, expression: ast.expr) -> bool:
         """Whether no round makes what is in an expression."""
         names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
-        parts = (node.id for name in names if (x := self._meaning(name)) for node in ast.walk(x) if isinstance(node, ast.Name))
+        parts = (
+            node.id
+            for name in names
+            if (x := self._meaning(name))
+            for node in ast.walk(x)
+            if isinstance(node, ast.Name)
+        )
         return names.union(parts).isdisjoint(self._made)
 
 
