@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from ...places import Line, line_of
 from ..writing import headers
 from ..writing.headers import Header
-from ..writing.rounds import Body, Differs, Run, repeated
+from ..writing.loops import Body, Differs, Run, repeated
 from . import layout, templates, trees
 from .listing import bytecode
 from .scopes import Function, Key, Loop, Names, Statement, is_key, keys_of, new_key
@@ -212,10 +212,12 @@ class _Written:
         for s in self.statements:
             s.effects |= not set(nexts).isdisjoint(s.outs)
         self._name(headers.renamed(self.loop))
-        begins: list[tuple[Key, ast.expr]] = [(name, ast.List([*x], ast.Load())) for name, x in self.lists.items()]
-        begins += [(name, x) for name, (_, x) in carried.items()]
+        begins = [(name, x) for name, (_, x) in carried.items()]
         # last what is called as what it starts with, which may have the same name if nothing else reads that
         begins.sort(key=lambda each: names.wish(each[0]) == names.wish(getattr(each[1], "id", "")))
+        same = {ast.dump(x): ast.Name(name, ast.Load()) for name, x in begins}
+        for name, before in self.lists.items():
+            begins.append((name, ast.List([same.get(ast.dump(x), x) for x in before], ast.Load())))
         starts = [Statement([name], x, effects=True, place=place) for name, x in begins]
         names.meanings |= {key: ast.Name(name, ast.Load()) for key, name in self.last.items() if key != name}
         last = [name for name in dict.fromkeys(self.last.values()) if name not in carried]
@@ -224,21 +226,24 @@ class _Written:
         loop = Loop(self.header.target, len(carried), len(self.lists))
         outs: list[Key | None] = [*carried, *self.lists, *last]
         written = Statement(outs, self.header.rows, body, effects=True, origins=self._origins(), place=place, loop=loop)
-        before = self.before
+        earlier = self.before
         for old, new in self.changed:
-            before = [x for s in before for x in (new if s is old else [s])]
-        self.function.statements = [*before, *starts, written, *self.after]
+            earlier = [x for s in earlier for x in (new if s is old else [s])]
+        self.function.statements = [*earlier, *starts, written, *self.after]
         self.function.result = self.result
 
     def _name(self, renamed: Mapping[str, str]) -> None:
         """What is carried has the name that holds it when a round begins. `renamed`: what the user assigns to other names."""
         names = self.names
         for name, (to, start) in self.round.carried.items():
-            keys = [key for key in (*self.keys.get(to, [])[::-1], to) if key]
-            wish = next(filter(None, map(names.wish, keys)), None)
+            made = [key for key in (*self.keys.get(to, [])[::-1], to) if key]
+            wish = next(filter(None, map(names.wish, made)), None)
             kept = to in self.keys and wish == names.wish(getattr(start, "id", ""))
             if wish is not None:
                 names.wishes[name] = wish if kept else renamed.get(wish, wish)
+        for own, keys in self.keys.items():
+            if wish := next(filter(None, map(names.wish, (key for key in keys if key))), None):
+                names.wishes.setdefault(own, wish)
         for own, key in self.collected.items():
             names.wishes[key] = headers.collected_in(self.loop, names.wish(own))
         names.wishes |= self.header.wishes

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..writing import rounds
-from ..writing.rounds import Flat
+from ..writing import loops
+from ..writing.loops import Flat
 from . import layout
 from .layout import names_in
 from .scopes import Function, Key, Names, Statement, is_key, keys_of
@@ -29,21 +29,21 @@ def _expressions(s: Statement, bound: dict[str, int]) -> Iterator[tuple[Any, dic
 
 
 def flat(s: Statement) -> Flat:
-    parts = [rounds.flat(x, is_key, bound) for x, bound in _expressions(s, {})]
+    parts = [loops.flat(x, is_key, bound) for x, bound in _expressions(s, {})]
     place = s.place and s.place[1]
     shape = place, s.pattern, len(s.outs), tuple(part.shape for part in parts)
     return Flat(shape, [atom for part in parts for atom in part.atoms])
 
 
 def rebuilt(s: Statement, atoms: Iterator[ast.expr], bound: frozenset[str] = frozenset()) -> Statement:
-    expression = rounds.rebuilt(s.expression, is_key, atoms, bound)
+    expression = loops.rebuilt(s.expression, is_key, atoms, bound)
     if s.function is None:
         return replace(s, expression=expression)
     inner, statements = bound.union(s.function.parameters), []
     for each in s.function.statements:
         statements.append(rebuilt(each, atoms, inner))
         inner = inner.union(out for out in each.outs if out)
-    result = rounds.rebuilt(s.function.result, is_key, atoms, inner)
+    result = loops.rebuilt(s.function.result, is_key, atoms, inner)
     return replace(s, expression=expression, function=replace(s.function, statements=statements, result=result))
 
 

@@ -141,7 +141,8 @@ class _Taking(ast.NodeTransformer):
         self.lists, self.rows, self.left = dict[str, ast.expr](), dict[str, str](), 0
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        if getattr(node.slice, "id", "") == self._index and self._size(node.value) == self._rounds:
+        index = Plain({self._index}).visit(node.slice)
+        if getattr(index, "id", "") == self._index and self._size(node.value) == self._rounds:
             text = ast.dump(node.value)
             self.lists[text] = node.value
             return ast.Name(self.rows.setdefault(text, self._key()), ast.Load())
@@ -345,6 +346,7 @@ def _candidates(loop: ast.For | None, counter: str | None, first: Number, ends: 
     """Parts of the user's loop that are numbers if that of the round is: also with one other name, a number. `ends`: those that
     are the end of a slice."""
     nodes = [x for statement in (loop.body if loop and counter else ()) for x in ast.walk(statement)]
+    filled = list[ast.expr]()
     for node in [x.upper for x in nodes if isinstance(x, ast.Slice)] if ends else nodes:
         if not isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Name)):
             continue
@@ -352,11 +354,12 @@ def _candidates(loop: ast.For | None, counter: str | None, first: Number, ends: 
         if not all(isinstance(x, _ARITHMETIC) for x in parts) or sum(isinstance(x, ast.Pow) for x in parts) > 1:
             continue
         names = {x.id for x in ast.walk(node) if isinstance(x, ast.Name)}
-        others = sorted(names - {counter})
+        others = names - {counter}
         if counter in names and not others:
             yield node
         elif counter in names and len(others) == 1 and isinstance(first, float):
-            yield _filled(node, others[0], first)
+            filled.append(_filled(node, others.pop(), first))
+    yield from filled
 
 
 _ARITHMETIC = ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.expr_context

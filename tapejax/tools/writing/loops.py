@@ -49,10 +49,8 @@ def repeated(shapes: Sequence[Hashable], places: Sequence[int]) -> Run | None:
 
 def _aligned(run: Run, stop: int, places: Sequence[int]) -> Run:
     """The run from the first beginning of a round on."""
-    for start in range(run.start, min(run.start + run.period, stop)):
-        if start == 0 or places[start] < places[start - 1]:
-            return Run(start, run.period, (stop - start) // run.period)
-    return run
+    start = min(range(run.start, min(run.start + run.period, stop)), key=lambda i: places[i])
+    return Run(start, run.period, (stop - start) // run.period)
 
 
 # ---- expressions ----------------------------------------------------------------------------------------------------
