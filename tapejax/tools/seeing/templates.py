@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from ..writing import loops
 from ..writing.loops import Flat
 from . import layout
 from .layout import names_in
+from .listing import bytecode
 from .scopes import Function, Key, Names, Statement, is_key, keys_of
 
 
@@ -30,9 +32,16 @@ def _expressions(s: Statement, bound: dict[str, int]) -> Iterator[tuple[Any, dic
 
 def flat(s: Statement) -> Flat:
     parts = [loops.flat(x, is_key, bound) for x, bound in _expressions(s, {})]
-    place = s.place and s.place[1]
-    shape = place, s.pattern, len(s.outs), tuple(part.shape for part in parts)
+    shape = _where(s), s.pattern, len(s.outs), tuple(part.shape for part in parts)
     return Flat(shape, [atom for part in parts for atom in part.atoms])
+
+
+def _where(s: Statement) -> int | None:
+    """Which statements of two rounds are the same in the source: until Python 3.12 the instruction is another one of the same line
+    after some rounds, when it was made a faster one."""
+    if s.place is None or sys.version_info >= (3, 12):
+        return s.place and s.place[1]
+    return bytecode(s.place[0]).positions[s.place[1] // 2][0]
 
 
 def rebuilt(s: Statement, atoms: Iterator[ast.expr], bound: frozenset[str] = frozenset()) -> Statement:
