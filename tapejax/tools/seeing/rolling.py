@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from ...places import Line, line_of
 from ..writing import headers
 from ..writing.headers import Header
-from ..writing.loops import Body, Differs, Run, repeated
+from ..writing.iteration import Body, Differs, Run, Substitution, repeated
 from . import layout, templates, trees
 from .listing import bytecode
 from .scopes import Function, Key, Loop, Names, Statement, is_key, keys_of, new_key
@@ -162,11 +162,11 @@ class _Written:
             tuple[Statement, list[Statement]]
         ] = []  # statements before it, with what is written for them
         rows = {name: x for name, xs in self.round.varying.items() if (x := self._taken_apart(name, xs)) is not None}
-        found = headers.header(self.round.varying, rows, self.run.rounds, self.loop, skipped, new_key)
-        if found.meanings:
-            meant = {name: layout.replaced(x, {}) for name, x in found.meanings.items()}
-            self.statements = [templates.changed(s, templates.Filling(meant)) for s in self.statements]
-        rows_of = headers.Rows(found, self.loop, self.run.rounds, self._size, new_key)
+        header = headers.header(self.round.varying, rows, self.run.rounds, self.loop, skipped, new_key)
+        if header.meanings:
+            meant = {name: layout.replaced(x, {}) for name, x in header.meanings.items()}
+            self.statements = [templates.changed(s, Substitution(meant)) for s in self.statements]
+        rows_of = headers.OverRows(header, self.loop, self.run.rounds, self._size, new_key)
         self.statements = rows_of.over([*self.statements], templates.changed)
         return rows_of.header
 

@@ -352,12 +352,12 @@ def _holders(key: Key, to: Key, round_: Function, others: Sequence[ast.expr], na
         closed = (each.function for each in round_.statements if each.function and not used.isdisjoint(each.outs))
         return x in used.union(*(names.roots(function.free()) for function in closed))
 
-    found, holder = list[Key](), key
+    holders, holder = list[Key](), key
     for out, at in made.items():
         if at < made[to] and names.wish(out) == names.wish(key) and not (is_read(holder, at) or is_read(out, made[to])):
-            found.append(out)
+            holders.append(out)
             holder = out
-    return [] if is_read(holder, made[to]) else [*found, to]
+    return [] if is_read(holder, made[to]) else [*holders, to]
 
 
 def _name(key: Key, names: Names, taken: set[str], current: dict[str, Key], default: str) -> None:

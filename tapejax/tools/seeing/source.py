@@ -381,7 +381,9 @@ class Module:
         constants = {key: x for x, key in scope.constants.items() if used[key] == 1}
         for s in function.statements:
             if s.loop is not None:
-                s.expression = templates.Rows(constants, functools.partial(self._rows, parts, s)).visit(s.expression)
+                s.expression = templates.ConstantRows(constants, functools.partial(self._rows, parts, s)).visit(
+                    s.expression
+                )
         starts = [getattr(s.expression, "id", None) for s in function.statements if s.effects and not s.loop]
         used = Counter(key for s in function.statements for key in s.keys()) + scopes.keys_of(function.result)
         reached = names.roots(used)

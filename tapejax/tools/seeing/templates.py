@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..writing import loops
-from ..writing.loops import Flat
+from ..writing import iteration
+from ..writing.iteration import Flat, Substitution
 from . import layout
 from .layout import names_in
 from .listing import bytecode
@@ -31,28 +31,27 @@ def _expressions(s: Statement, bound: dict[str, int]) -> Iterator[tuple[Any, dic
 
 
 def flat(s: Statement) -> Flat:
-    parts = [loops.flat(x, is_key, bound) for x, bound in _expressions(s, {})]
+    parts = [iteration.flat(x, is_key, bound) for x, bound in _expressions(s, {})]
     shape = _where(s), s.pattern, len(s.outs), tuple(part.shape for part in parts)
     return Flat(shape, [atom for part in parts for atom in part.atoms])
 
 
 def _where(s: Statement) -> int | None:
-    """Which statements of two rounds are the same in the source: until Python 3.12 the instruction is another one of the same line
-    after some rounds, when it was made a faster one."""
+    """Where it is in the source. Before Python 3.12 its instruction is another one, once that was made a faster one."""
     if s.place is None or sys.version_info >= (3, 12):
         return s.place and s.place[1]
     return bytecode(s.place[0]).positions[s.place[1] // 2][0]
 
 
 def rebuilt(s: Statement, atoms: Iterator[ast.expr], bound: frozenset[str] = frozenset()) -> Statement:
-    expression = loops.rebuilt(s.expression, is_key, atoms, bound)
+    expression = iteration.rebuilt(s.expression, is_key, atoms, bound)
     if s.function is None:
         return replace(s, expression=expression)
     inner, statements = bound.union(s.function.parameters), []
     for each in s.function.statements:
         statements.append(rebuilt(each, atoms, inner))
         inner = inner.union(out for out in each.outs if out)
-    result = loops.rebuilt(s.function.result, is_key, atoms, inner)
+    result = iteration.rebuilt(s.function.result, is_key, atoms, inner)
     return replace(s, expression=expression, function=replace(s.function, statements=statements, result=result))
 
 
@@ -61,7 +60,7 @@ def resolved(s: Statement, meanings: Mapping[Key, ast.expr]) -> Statement:
     if s.function is None:
         return s
     bound = {*_bound(s.function)}
-    inside = Filling({key: x for key, x in meanings.items() if not bound.isdisjoint(names_in(x))})
+    inside = Substitution({key: x for key, x in meanings.items() if not bound.isdisjoint(names_in(x))})
     return replace(changed(s, inside), expression=s.expression)
 
 
@@ -96,16 +95,6 @@ def indexed(function: Function, names: Names) -> None:
                     done.pop()
         done.append(s)
     function.statements = done
-
-
-class Filling(ast.NodeTransformer):
-    """Others in place of names."""
-
-    def __init__(self, expressions: Mapping[str, ast.expr]):
-        self.expressions = expressions
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.expressions.get(node.id, node)
 
 
 class Collecting(ast.NodeTransformer):
@@ -144,7 +133,7 @@ class Collecting(ast.NodeTransformer):
         return whole if len(elements) == 1 else ast.Tuple(elements, ast.Load())
 
 
-class Rows(ast.NodeTransformer):
+class ConstantRows(ast.NodeTransformer):
     """A name in place of a list of constants of one type, which are its rows. `name`: that of an array with these."""
 
     def __init__(self, constants: Mapping[Key, Any], name: Callable[[Sequence[Any]], str]):

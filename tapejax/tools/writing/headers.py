@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .iteration import Substitution
+
 Number: TypeAlias = "int | float | None"
 
 
@@ -55,21 +57,21 @@ def header(
     counter, names = _targets(loop)
     counts = _counts(loop, rounds, skipped, varying)
     index = key()
-    found = Header(ast.Name("_", ast.Load()), _range(counts), wishes={index: counter or "i"}, counter=index)
+    made = Header(ast.Name("_", ast.Load()), _range(counts), wishes={index: counter or "i"}, counter=index)
     rest: dict[str, Sequence[ast.expr]] = {}
     for name, columns in varying.items():
         if (x := _in_terms_of(counts, columns, loop, counter)) is None:
             rest[name] = columns
         else:
-            found.meanings[name] = _renamed(x, counter or "i", index)
-    if found.meanings:
-        found.target = ast.Name(index, ast.Load())
+            made.meanings[name] = _renamed(x, counter or "i", index)
+    if made.meanings:
+        made.target = ast.Name(index, ast.Load())
     if rest:
         if len(names) == len(rest):
             order = [name for name in whole if name in rest]
-            found.wishes |= dict(zip([*order, *(name for name in rest if name not in order)], names, strict=True))
-        found = found.beside(*_rows(rest, whole), counts == [*range(rounds)])
-    return found
+            made.wishes |= dict(zip([*order, *(name for name in rest if name not in order)], names, strict=True))
+        made = made.beside(*_rows(rest, whole), counts == [*range(rounds)])
+    return made
 
 
 def _rows(rest: Mapping[str, Sequence[ast.expr]], whole: Mapping[str, ast.expr]) -> tuple[ast.expr, ast.expr]:
@@ -85,7 +87,7 @@ def _call(name: str, args: Sequence[ast.expr]) -> ast.expr:
     return ast.Call(ast.Name(name, ast.Load()), [*args], [])
 
 
-class Rows:
+class OverRows:
     """A header, in whose loop what is taken of a list of the user's by the number of the round becomes what the loop goes over.
 
     `size`: of how many parts a list is that an expression stands for.
@@ -93,15 +95,15 @@ class Rows:
 
     def __init__(
         self,
-        found: Header,
+        made: Header,
         loop: ast.For | None,
         rounds: int,
         size: Callable[[ast.expr], int | None],
         key: Callable[[], str],
     ):
-        self.header, self._names, self._size, self._key = found, _targets(loop)[1], size, key
-        self._index = getattr(found.target, "id", "_")
-        self._goes_over = loop is not None and _over(loop) is None and ast.unparse(found.rows) == f"range({rounds})"
+        self.header, self._names, self._size, self._key = made, _targets(loop)[1], size, key
+        self._index = getattr(made.target, "id", "_")
+        self._goes_over = loop is not None and _over(loop) is None and ast.unparse(made.rows) == f"range({rounds})"
         self._rounds, self._parts = rounds, dict[str, dict[int | None, str]]()
 
     def over(self, statements: list[Any], changed: Callable[[Any, ast.NodeTransformer], Any]) -> list[Any]:
@@ -128,8 +130,8 @@ class Rows:
             row_target = ast.Name(row, ast.Load())
             self.header.wishes |= {row: self._names[0]} if len(self._names) == 1 else {}
         counting = finding.left > 0
-        found = replace(self.header, target=ast.Name(self._index if counting else "_", ast.Load()))
-        self.header = found.beside(row_target, over, True)
+        made = replace(self.header, target=ast.Name(self._index if counting else "_", ast.Load()))
+        self.header = made.beside(row_target, over, True)
         return written
 
 
@@ -173,7 +175,7 @@ class _Splitting(ast.NodeTransformer):
 
 def renamed(loop: ast.For | None) -> dict[str, str]:
     """What the user's loop assigns under another name, ``a = b``: by the old name the new one."""
-    found = dict[str, str]()
+    other = dict[str, str]()
     for node in ast.walk(loop) if loop is not None else ():
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
@@ -182,18 +184,18 @@ def renamed(loop: ast.For | None) -> dict[str, str]:
                 pairs = [(target, value)]
             case _:
                 continue
-        found |= {x.id: to.id for to, x in pairs if isinstance(x, ast.Name) and isinstance(to, ast.Name)}
-    return found
+        other |= {x.id: to.id for to, x in pairs if isinstance(x, ast.Name) and isinstance(to, ast.Name)}
+    return other
 
 
 def collected_in(loop: ast.For | None, wish: str | None) -> str:
     """What the user calls the list to which a loop appends what is called `wish`."""
-    found = []
+    appended = []
     for node in ast.walk(loop) if loop is not None else ():
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[x]):
-                found.append((name, getattr(x, "id", None)))
-    named = [name for name, x in found if x == wish] or [name for name, _ in found]
+                appended.append((name, getattr(x, "id", None)))
+    named = [name for name, x in appended if x == wish] or [name for name, _ in appended]
     return named[0] if len({*named}) == 1 else f"{wish or 'row'}s"
 
 
@@ -202,13 +204,14 @@ def _tuple(parts: Sequence[ast.expr]) -> ast.expr:
 
 
 def _renamed(node: ast.expr, name: str, to: str) -> ast.expr:
-    class Renaming(ast.NodeTransformer):
-        def visit_Name(self, x: ast.Name) -> ast.Name:
-            return ast.Name(to, ast.Load()) if x.id == name else x
+    return _with(node, {name: ast.Name(to, ast.Load())})
 
-    tree: Any = Renaming().visit(ast.parse(ast.unparse(node), mode="eval"))
-    renamed: ast.expr = tree.body
-    return renamed
+
+def _with(node: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.expr:
+    """A copy with others in place of names."""
+    tree: Any = Substitution(expressions).visit(ast.parse(ast.unparse(node), mode="eval"))
+    expression: ast.expr = tree.body
+    return expression
 
 
 # ---- the user's header ----------------------------------------------------------------------------------------------
@@ -358,21 +361,11 @@ def _candidates(loop: ast.For | None, counter: str | None, first: Number, ends: 
         if counter in names and not others:
             yield node
         elif counter in names and len(others) == 1 and isinstance(first, float):
-            filled.append(_filled(node, others.pop(), first))
+            filled.append(_with(node, {others.pop(): ast.Constant(first)}))
     yield from filled
 
 
 _ARITHMETIC = ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.expr_context
-
-
-def _filled(node: ast.expr, name: str, number: Number) -> ast.expr:
-    class Filling(ast.NodeTransformer):
-        def visit_Name(self, x: ast.Name) -> ast.expr:
-            return ast.Constant(number) if x.id == name else x
-
-    tree: Any = Filling().visit(ast.parse(ast.unparse(node), mode="eval"))
-    filled: ast.expr = tree.body
-    return filled
 
 
 def _values(candidate: ast.expr, counter: str, counts: Sequence[int]) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 
 import tapejax
 from tapejax.tools.seeing import rolling
-from tapejax.tools.writing.loops import Run, flat, rebuilt, repeated
+from tapejax.tools.writing.iteration import Run, flat, rebuilt, repeated
 
 
 def test_rounds():

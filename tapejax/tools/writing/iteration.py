@@ -126,6 +126,16 @@ def rebuilt(node: Any, is_value: Callable[[str], bool], atoms: Iterator[ast.expr
     return type(node)(**dict(zip(names, parts, strict=True)), **fields)
 
 
+class Substitution(ast.NodeTransformer):
+    """Others in place of names."""
+
+    def __init__(self, expressions: Mapping[str, ast.expr]):
+        self.expressions = expressions
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.expressions.get(node.id, node)
+
+
 # ---- what differs ---------------------------------------------------------------------------------------------------
 
 
@@ -173,8 +183,8 @@ class Body:
         if len({part.shape for part in parts}) > 1:
             return self._from_outside(expressions)
         columns = map(self.column, zip(*(part.atoms for part in parts), strict=True))
-        found: ast.expr = rebuilt(expressions[0], self._is_value, columns, frozenset())
-        return found
+        expression: ast.expr = rebuilt(expressions[0], self._is_value, columns, frozenset())
+        return expression
 
     def _from_outside(self, expressions: Sequence[ast.expr]) -> ast.expr:
         if not all(map(self.is_outside, expressions)):
