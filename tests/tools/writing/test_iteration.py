@@ -290,7 +290,10 @@ def test_rows_of_an_array():
     def later(w, xs):
         h = None
         for x in xs:
-            h = jnp.tanh(x) if h is None else jnp.tanh(w * h + x)
+            if h is None:
+                h = jnp.tanh(x)
+            else:
+                h = jnp.tanh(w * h + x)
         return jnp.sum(h)
 
     for function, bound in ((over, "for x in "), (later, "for x in rest:")):
