@@ -20,7 +20,7 @@ from ...jaxprs.evaluate import evaluate
 from ...jaxprs.fence import Literal, Tracer, transformations
 from ...jaxprs.lifting import run_equation
 from ...jaxprs.types import Equation, JaxProgram, Value, Values
-from ...places import Place, is_called, serves, transformation
+from ...places import Place, is_called, serves, transformation, without_own
 from ...tape import active
 from ...tape.operation import Op
 from ...tape.recording import Entry, Recording
@@ -101,9 +101,9 @@ def _ran_by(jaxpr: JaxProgram, source: str) -> list[tuple[Place, ...]] | None:
 def _places(eqn: Equation, source: str) -> tuple[Place, ...]:
     """Those of the functions that ran an equation which count, see `places.calls`. What goes back was run by `jax.grad`."""
     frames = itertools.dropwhile(lambda frame: _source(frame[0]) != source, reversed(frames_of(eqn)))
-    places = [place for place in frames if is_called(place[0])]
+    places = without_own([place for place in frames if is_called(place[0])])
     back = _back(places, transformations(eqn))
-    return tuple(places if back is None else places[: back + 1])
+    return places if back is None else places[: back + 1]
 
 
 def _back(places: Sequence[Place], names: Sequence[str]) -> int | None:
@@ -167,7 +167,7 @@ def _run(
         made, ins = [v for eqn in equations for v in eqn.outvars], _read_by(equations)
         # what nobody reads may be what a derivative is of
         inside = any(map(transformation, places))
-        outs = [v for v in made if last.get(v, 0) > i or v not in last and (inside or v.aval.shape == ())]
+        outs = [v for v in made if last.get(v, 0) > i or inside or v not in last and v.aval.shape == ()]
         op = Op(_name(equations), _as_function(jaxpr.replace(invars=ins, eqns=equations, outvars=outs)))
         values = read(ins)
         results = active.distinct(op.fn(*values), values)
