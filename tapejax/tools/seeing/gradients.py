@@ -96,8 +96,11 @@ def _derivative(before: Sequence[Entry], number: Value, sources: Values, results
 
 def _sources(region: Region, forward: Sequence[Entry], number: Value, results: Values) -> list[Value] | None:
     """With respect to what the `results` are the derivative of `number`, to which `forward` leads; None if they are not."""
-    inputs = [x for x, _ in Graph(forward).leaves([number])]
-    moving = [x for x in inputs if has_tangent(x)]
+    entries = restricted(region.entries, results)
+    moving = [x for x, _ in Graph(forward).leaves([number]) if has_tangent(x)]
+    inputs = [
+        *ValueSet(x for each, ends in ((forward, [number]), (entries, results)) for x, _ in Graph(each).leaves(ends))
+    ]
 
     def pulled(sources: Values, *values: Value) -> list[Value]:
         now = ValueMap(zip(inputs, values, strict=True))
@@ -108,7 +111,7 @@ def _sources(region: Region, forward: Sequence[Entry], number: Value, results: V
         return list(_KINDS[region.kind][0](of)([now[x] for x in sources]))
 
     def recorded(*values: Value) -> list[Value]:
-        return run(region.entries, results, ValueMap(zip(inputs, values, strict=True)))
+        return run(entries, results, ValueMap(zip(inputs, values, strict=True)))
 
     program = jax.make_jaxpr(recorded)(*inputs)
     if program.effects or contents.contains(program, "pure_callback"):

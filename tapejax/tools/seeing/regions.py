@@ -102,7 +102,7 @@ def parts(entries: Sequence[Entry], wanted: Iterable[Value]) -> list[Entry | Non
 
 def _part(entry: Entry, kept: Sequence[int]) -> Entry:
     """An entry with some of its results, and the inputs that these depend on."""
-    flat = jax.make_jaxpr(lambda *xs: [_outputs(entry.op, xs)[i] for i in kept])(*entry.inputs)
+    flat = jax.make_jaxpr(lambda *xs: _outputs(entry.op, xs, kept))(*entry.inputs)
     jaxpr = contents.open_jaxpr(flat)
     equations = [eqn for eqn, _ in needed(flat, jaxpr.outvars)]
     read = {v for v in (*jaxpr.outvars, *(v for eqn in equations for v in eqn.invars)) if not isinstance(v, Literal)}
@@ -117,9 +117,10 @@ def _part(entry: Entry, kept: Sequence[int]) -> Entry:
     return entry._replace(op=Op(entry.op.name, run), inputs=ins, outputs=outs, kept=None)
 
 
-def _outputs(op: Op, inputs: Values) -> list[Value]:
-    """The results of an operation, of which no equation is in a function under `jax.jit`."""
-    return _inlined(jax.make_jaxpr(op.fn)(*inputs), inputs)
+def _outputs(op: Op, inputs: Values, kept: Sequence[int]) -> list[Value]:
+    """Results of an operation, of which no equation is in a function under `jax.jit`."""
+    outs = _inlined(jax.make_jaxpr(op.fn)(*inputs), inputs)
+    return [outs[i] for i in kept]
 
 
 def _inlined(program: JaxProgram, inputs: Values) -> list[Value]:

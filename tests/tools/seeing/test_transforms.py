@@ -117,6 +117,33 @@ def of_a_batch(params, xs):
     return jnp.mean(jax.vmap(network, in_axes=(None, 0))(params, xs))
 
 
+def residuals(w, x, y):
+    return w[0] * jnp.exp(-w[1] * x) - y
+
+
+def gauss_newton(w, x, y):
+    r, j = residuals(w, x, y), jax.jacfwd(residuals)(w, x, y)
+    return w - jnp.linalg.solve(j.T @ j + 0.1, j.T @ r)
+
+
+def model(w, x):
+    return jnp.tanh(x @ w)
+
+
+def natural(w, x, y):
+    j = jax.jacobian(model)(w, x)
+    slope = jax.grad(lambda w: jnp.mean((model(w, x) - y) ** 2))(w)
+    return w - 0.5 * jnp.linalg.solve(j.T @ j / 8.0 + 0.1, slope)
+
+
+def logistic(w, x, y):
+    return jnp.mean(jnp.log1p(jnp.exp(-y * (x @ w)))) + 0.01 * jnp.sum(w**2)
+
+
+def newton(w, x, y):
+    return w - jnp.linalg.solve(jax.hessian(logistic)(w, x, y), jax.grad(logistic)(w, x, y))
+
+
 PARAMS = {"w": array(0, 3, 4), "v": array(1, 4)}
 PROGRAMS = {
     maml: (PARAMS, array(2, 5, 3), array(3, 5), array(4, 6, 3), array(5, 6)),
@@ -125,6 +152,9 @@ PROGRAMS = {
     per_example: (array(0, 3), array(1, 8, 3), array(2, 8)),
     pairwise: (array(0, 6, 3), array(1, 6, 3)),
     of_a_batch: (PARAMS, array(2, 5, 3)),
+    gauss_newton: (array(0, 2), array(1, 8), array(2, 8)),
+    natural: (array(0, 3), array(1, 8, 3), array(2, 8)),
+    newton: (array(0, 3), array(1, 8, 3), jnp.sign(array(2, 8))),
     implicit: (0.3 * array(0, 3, 3), array(1, 3), array(2, 3)),
 }
 
@@ -192,11 +222,14 @@ def f(params, xs, ys, xq, yq):
             pairwise,
             ["return jax.vmap(lambda centers: distance(points, centers))(centers)", "jax.vmap(example)(points)"],
         ),
+        (gauss_newton, ["j = jax.jacfwd(lambda w: residuals(w, x, y))(w)"]),
+        (natural, ["j = jax.jacrev(lambda w: model(w, x))(w)"]),
+        (newton, ["jax.jacfwd(jax.jacrev(lambda w: logistic(w, x, "]),
         (of_a_batch, ["h = jax.nn.relu(w.T @ x)", "jnp.mean(jax.vmap(lambda xs: network("]),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
-def test_a_function_of_one_example(program, lines, jitted):
+def test_a_transformation_is_printed_as_such(program, lines, jitted):
     if program is pinn and not jitted and jax.__version_info__ < (0, 11):
         pytest.skip("what goes back is spread over the batch before it is used")
     code = tapejax.code(jax.jit(program) if jitted else program, *PROGRAMS[program]).code
