@@ -230,8 +230,8 @@ def f(params, xs, ys, xq, yq):
     ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_a_transformation_is_printed_as_such(program, lines, jitted):
-    if program is pinn and not jitted and jax.__version_info__ < (0, 11):
-        pytest.skip("what goes back is spread over the batch before it is used")
+    if (program is newton or program is pinn and not jitted) and jax.__version_info__ < (0, 11):
+        pytest.skip("older versions run other operations, which are printed as they are")
     code = tapejax.code(jax.jit(program) if jitted else program, *PROGRAMS[program]).code
     assert [line for line in lines if line not in code] == []
 
