@@ -1,4 +1,5 @@
-import numpy as np, tensorflow as tf
+import numpy as np
+import tensorflow as tf
 
 rng = np.random.default_rng(0)
 W = tf.Variable(rng.normal(size=(3, 4)).astype("float32") * 0.5)
