@@ -347,10 +347,27 @@ def _called(operand: ast.expr, items: bool) -> str | None:
 
 def arguments_at(code: CodeType, instruction: int, parameters: Sequence[str]) -> dict[Hashable, str]:
     """By where in the source the arguments of a call are, as in `Bytecode.positions`, the parameters that they are for."""
+    given = arguments_of(code, instruction, parameters).items()
+    return {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): name for name, x in given}
+
+
+@memoised(256)
+def returned_by(code: CodeType) -> dict[Hashable, int]:
+    """The place of each part of the tuple that a function returns, by its name and by where in the source it is, as in
+    `Bytecode.positions`; empty if it does not return one, written as that, in one place."""
+    steps = [*dis.get_instructions(code)]
+    ends = [before for before, step in itertools.pairwise(steps) if step.opname == "RETURN_VALUE"]
+    tree = expression_at(code, ends[0].offset) if len(ends) == 1 and ends[0].opname == "BUILD_TUPLE" else None
+    parts = tree.elts if isinstance(tree, ast.Tuple) else []
+    names = {x.id: i for i, x in enumerate(parts) if isinstance(x, ast.Name)}
+    return {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): i for i, x in enumerate(parts)} | names
+
+
+def arguments_of(code: CodeType, instruction: int, parameters: Sequence[str]) -> dict[str, ast.expr]:
+    """What a call gives for each of its `parameters`, as the source has it."""
     match expression_at(code, instruction) if instruction >= 0 else None:
         case ast.Call(args=args, keywords=keywords) if not any(isinstance(arg, ast.Starred) for arg in args):
-            given = [*zip(parameters, args, strict=False), *((each.arg or "", each.value) for each in keywords)]
-            return {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): name for name, x in given}
+            return dict(zip(parameters, args, strict=False)) | {each.arg or "": each.value for each in keywords}
     return {}
 
 
