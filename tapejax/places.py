@@ -41,15 +41,20 @@ NAMED = frozenset(
     "softmax gelu logsumexp dot_product_attention bernoulli uniform normal truncated_normal randint".split()
 )
 
-# JAX's function that `jax.grad` and `jax.value_and_grad` give; it runs the user's.
-GRADIENT = "value_and_grad_f"
-_CALLED = NAMED | {GRADIENT}
+# JAX's functions that a transformation gives, and what it is; they run the user's.
+_TRANSFORMATIONS = {
+    "value_and_grad.<locals>.value_and_grad_f": "gradient",
+    "vmap.<locals>.vmap_f": "vmap",
+    "jacfwd.<locals>.jacfun": "jacfwd",
+    "jacrev.<locals>.jacfun": "jacrev",
+}
 
 
 def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
     """What `caller` returns, and where each running function is, from that whose frame has the `id` `block` inwards.
 
-    Functions of tapejax's do not count, of JAX's only `NAMED` ones. There are none where the first is also the last.
+    Functions of tapejax's do not count, of JAX's only `NAMED` ones and transformations. There are none where the first is also
+    the last.
     """
     frame: Any = sys._getframe(skip)
     where: Place | None = None
@@ -63,7 +68,7 @@ def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
                 return (where or place, (place, *inner[::-1])) if inner else (place, ())
             where = where or place
             inner.append(place)
-        elif whose == "library" or whose == "jax" and code.co_name in _CALLED:
+        elif whose == "library" or whose == "jax" and (code.co_name in NAMED or code.co_qualname in _TRANSFORMATIONS):
             inner.append((code, frame.f_lasti))
         frame = frame.f_back
     return where, tuple(inner[::-1])
@@ -72,12 +77,13 @@ def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
 def is_called(code: types.CodeType) -> bool:
     """Whether a running function counts in `calls`."""
     whose = _whose(code.co_filename)
-    return whose in ("user", "library") or whose == "jax" and code.co_name in _CALLED
+    of_jax = code.co_name in NAMED or code.co_qualname in _TRANSFORMATIONS
+    return whose in ("user", "library") or whose == "jax" and of_jax
 
 
-def is_derivative(place: Place) -> bool:
-    """Whether JAX's function runs there that `jax.grad` gives."""
-    return place[0].co_name == GRADIENT and is_jaxs(place[0].co_filename)
+def transformation(place: Place) -> str:
+    """Which transformation of JAX's runs there: "gradient" (of `jax.grad`), "vmap", "jacfwd", "jacrev"; empty if none does."""
+    return _TRANSFORMATIONS.get(place[0].co_qualname, "") if is_jaxs(place[0].co_filename) else ""
 
 
 def user_frame() -> int:

@@ -20,7 +20,8 @@ from ...tape.derivative import DerivativeOp, derivative_op, taken
 from ...tape.recording import Entry
 from ...tape.slicing import Program
 from ..writing.graph import Graph, ValueSet
-from . import again, layout, scopes
+from . import again, layout, mapped, scopes
+from .batched import MappedOp
 from .calls import Line, depth_of
 from .listing import identifier
 from .recorded import Scope, Within, Writer
@@ -32,6 +33,8 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     """The statements that compute a derivative, at `depth` in `scope`; none if it is no derivative, or not one of a function
     that the lines `before` it show."""
     op = line.op
+    if isinstance(op, MappedOp):
+        return mapped.write(writer, line, depth, scope)
     if not isinstance(op, DerivativeOp):
         return []
     values = op.values(line.inputs)

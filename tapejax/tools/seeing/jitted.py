@@ -20,13 +20,14 @@ from ...jaxprs.evaluate import evaluate
 from ...jaxprs.fence import Literal, Tracer, transformations
 from ...jaxprs.lifting import run_equation
 from ...jaxprs.types import Equation, JaxProgram, Value, Values
-from ...places import Place, is_called, is_derivative, serves
+from ...places import Place, is_called, serves, transformation
 from ...tape import active
 from ...tape.operation import Op
 from ...tape.recording import Entry, Recording
-from . import gradients
+from . import transforms
 from .again import adopted
 from .inside import CASTS, OPERATIONS, frames_of, program_of
+from .regions import restricted
 
 
 def recorded(entry: Entry, recording: Recording) -> Recording | None:
@@ -47,7 +48,11 @@ def recorded(entry: Entry, recording: Recording) -> Recording | None:
             outputs = None if places is None else _run(program, places, entry.inputs, (), inside.entries)
         except Exception:  # an input was donated, or what is called cannot run here
             return None
-    return None if outputs is None else adopted(gradients.folded(inside, outputs), outputs, entry)
+    if outputs is None:
+        return None
+    folded = transforms.folded(inside, outputs)
+    folded.entries = restricted(folded.entries, outputs)
+    return adopted(folded, outputs, entry)
 
 
 def _body(jaxpr: JaxProgram) -> JaxProgram:
@@ -82,9 +87,20 @@ def _places(eqn: Equation, source: str) -> tuple[Place, ...]:
     """Those of the functions that ran an equation which count, see `places.calls`. What goes back was run by `jax.grad`."""
     frames = itertools.dropwhile(lambda frame: _source(frame[0]) != source, reversed(frames_of(eqn)))
     places = [place for place in frames if is_called(place[0])]
-    starts = [i for i, place in enumerate(places) if is_derivative(place)]
-    back = next((at for at, kind in zip(starts, transformations(eqn), strict=False) if kind == "transpose"), None)
+    back = _back(places, transformations(eqn))
     return tuple(places if back is None else places[: back + 1])
+
+
+def _back(places: Sequence[Place], names: Sequence[str]) -> int | None:
+    """Which of the functions is the transformation that goes back in an equation. `names`: the steps that JAX says it is of."""
+    steps = iter(names)
+    for i, kind in enumerate(map(transformation, places)):
+        step = next(steps, "") if kind else ""
+        if step == "vmap" and kind in ("jacfwd", "jacrev"):
+            step = next(steps, "")
+        if step == "transpose":
+            return i
+    return None
 
 
 def _source(code: CodeType) -> str:
@@ -134,8 +150,9 @@ def _run(
             known.update(zip(first.outvars, results, strict=True))
             continue
         made, ins = [v for eqn in equations for v in eqn.outvars], _read_by(equations)
-        # what nobody reads may be the number that a gradient is of
-        outs = [v for v in made if last.get(v, 0) > i or v not in last and v.aval.shape == ()]
+        # what nobody reads may be what a derivative is of
+        inside = any(map(transformation, places))
+        outs = [v for v in made if last.get(v, 0) > i or v not in last and (inside or v.aval.shape == ())]
         op = Op(_name(equations), _as_function(jaxpr.replace(invars=ins, eqns=equations, outvars=outs)))
         values = read(ins)
         results = active.distinct(op.fn(*values), values)

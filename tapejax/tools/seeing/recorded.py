@@ -28,7 +28,7 @@ from ...places import line_of, serves
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.query import Query, Source
-from ...tape.recording import Recording
+from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
@@ -181,6 +181,7 @@ class Writer:
             self._calls = [(*(each._replace(instruction=-1) for each in own[:1]), *own[1:]) for own in self._calls]
         self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
         self._opened: dict[int, tuple[Recording, ValueMap[int]] | None] = {}
+        self._made_inside = ValueMap[int]()  # `made`, of what calls that are opened do
 
     def take_trees(self, paths: ValueMap[Path], shapes: Mapping[str, Any], named: ValueMap[Path]) -> None:
         """Takes trees that are given, and those that are computed of them; the arguments are those of `trees.Computed`."""
@@ -204,9 +205,12 @@ class Writer:
                 known.setdefault(slot, object())  # of a result that nothing reads
             ins, outs = ([known[slot] for slot in slots] for slots in (step.ins, step.outs))
             position = next((made[x] for x in outs if x in made), None)
+            inside = next((self._made_inside[x] for x in outs if x in self._made_inside), None)
+            if inside is not None and self._entries[inside].op == step.op:  # and not the call that it is in
+                position = inside
             calls = () if position is None else self._calls[position]
-            inside = () if position is None or not self.folds else inside_of(self._entries[position])
-            line = Line(step.op, ins, outs, step.active_ins, step.active_outs, calls, inside)
+            library = () if position is None or not self.folds else inside_of(self._entries[position])
+            line = Line(step.op, ins, outs, step.active_ins, step.active_outs, calls, library)
             found += [line] if position is None else self._lines_of(line, position)
         return found
 
@@ -219,21 +223,27 @@ class Writer:
             joint = isinstance(line.op, JointOp)
             own = position < len(self._recording.entries)  # not of a call that was opened
             inside = again.recorded(entry) if joint else jitted.recorded(entry, self._recording) if own else None
-            start = len(self._entries)
             entries = [] if inside is None else inside.entries
-            self._entries += entries
-            self._calls += [line.calls + calls for calls in calls_of(entries)]
-            made = ValueMap((x, start + i) for i, entry in enumerate(entries) for x in entry.outputs)
-            self.made = ValueMap([*made.items(), *self.made.items()])
+            made = self.open(entries, [line.calls + calls for calls in calls_of(entries)])
             self._opened[position] = None if inside is None else (inside, made)
         if (opened := self._opened[position]) is None:
             return self._by_leaf(line)
         ends, starts = [line.outputs[j] for j in line.active_outs], [line.inputs[i] for i in line.active_ins]
         query = Query(opened[0], ends, [Source(x, watched=True) for x in starts], include_nondifferentiable=True)
         lines = self.lines(*query.program(), opened[1])
-        return lines if isinstance(line.op, JointOp) else self._with_constants(lines, *opened)
+        return lines if isinstance(line.op, JointOp) else self.with_constants(lines, *opened)
 
-    def _with_constants(self, lines: list[Line], recording: Recording, made: ValueMap[int]) -> list[Line]:
+    def open(self, entries: Sequence[Entry], calls: Sequence[tuple[Running, ...]]) -> ValueMap[int]:
+        """Takes the entries of a call, which are not in the recording; gives for each result the position of its entry."""
+        start = len(self._entries)
+        self._entries += entries
+        self._calls += calls
+        made = ValueMap((x, start + i) for i, entry in enumerate(entries) for x in entry.outputs)
+        self.made = ValueMap([*made.items(), *self.made.items()])
+        self._made_inside.update(made)
+        return made
+
+    def with_constants(self, lines: list[Line], recording: Recording, made: ValueMap[int]) -> list[Line]:
         """The lines of a call, with those that compute what varies nowhere, as a mask or an index: it is not data."""
         here = ValueSet(x for line in lines for x in line.outputs)
         graph = Graph(recording.entries)

@@ -400,6 +400,7 @@ def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
     jaxpr = contents.open_jaxpr(closed)
     rows: list[tuple] = []
     made: dict[Key, tuple] = {}  # by value: the row that made it
+    shapes: dict[Key, tuple] = {}  # of what is regrouped: the first shape
     numbers = itertools.count()
 
     def add(row: tuple, count: int) -> list[Key]:
@@ -423,7 +424,12 @@ def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
         if single and (same := _same_as(eqn, ins)) is not None:
             return [same]
         if single and (row := _moved(eqn, ins, made)) is not None:
-            return add(row, 1)
+            first = shapes.get(ins[0], eqn.invars[0].aval.shape)
+            if row[0] == "regroup" and first == row[3][0][0]:
+                return [row[2][0]]  # as it was before it was regrouped
+            (out,) = add(row, 1)
+            shapes.update({out: first} if row[0] == "regroup" else {})
+            return [out]
         avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
         told = {
             key: plain

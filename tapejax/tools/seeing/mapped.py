@@ -1,0 +1,76 @@
+"""`jax.vmap` of a function, written as such: the function of one example, and its call for a batch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from ...jaxprs.types import Value
+from ...tape.query import Query, Source
+from ...tape.recording import Recording
+from ..writing.graph import ValueMap, ValueSet
+from . import layout, scopes
+from .calls import Line, calls_of
+from .listing import identifier
+from .recorded import Scope, Within, Writer
+from .scopes import Function, Statement, new_key
+
+
+class OfExample(Within):
+    """The scope of a function of one example. `rows`: of each array with an axis of the batch the row of the first one."""
+
+    def __init__(self, parent: Scope, local: ValueSet, varying: ValueSet, lines: Sequence[Line], rows: ValueMap[Value]):
+        super().__init__(parent, local, varying)
+        self._lines, self._rows = lines, rows
+
+    def levels(self) -> list[ValueSet]:
+        return list(map(self._computed, super().levels()))
+
+    def _computed(self, level: ValueSet) -> ValueSet:
+        """What varies around, with what is computed of it for the one example."""
+        computed = ValueSet([*level, *(row for x, row in self._rows.items() if x in level)])
+        for line in self._lines:
+            if not computed.isdisjoint(line.inputs):
+                computed.update(line.outputs)
+        return computed
+
+
+def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statement]:
+    """The statements for a line whose operation is a `MappedOp`, at `depth` in `scope`."""
+    op: Any = line.op
+    batch = list(line.inputs[: len(op.rows)])
+    varying = ValueSet(line.inputs[i] for i in line.active_ins if i >= len(batch))
+    lines = _lines(writer, line, varying)
+    local = ValueSet([*op.rows, *(x for each in lines for x in each.outputs)])
+    actives = (tuple([i for i, x in enumerate(each.inputs) if x in local]) for each in lines)
+    lines = [each._replace(active_ins=active) for each, active in zip(lines, actives, strict=True)]
+    inner = OfExample(scope, local, varying, lines, ValueMap(zip(batch, op.rows, strict=True)))
+    outs = [i for i, x in enumerate(line.outputs) if x in scope.used]
+    results: list[ast.expr] = [ast.Name(inner.key(op.ends[i]), ast.Load()) for i in outs]
+    statements = writer.block(lines, depth, inner)
+    arguments = [writer.argument(x, i in line.active_ins, scope) for i, x in enumerate(batch)]
+    parameters = [inner.key(x) for x in op.rows]
+    for key, argument in zip(parameters, arguments, strict=True):
+        if argument.isidentifier():
+            writer.names.likes[key] = argument
+    for i in outs:  # it is the result of the call that has the name
+        writer.names.wishes.pop(inner.keys[op.ends[i]], None)
+    function = Function(parameters, statements, layout.one_or_tuple(results))
+    of = new_key()
+    writer.names.wishes[of] = identifier("example")
+    scopes.inline(function, writer.names, depth + 2)
+    axes = "" if not any(op.axes) else f", in_axes={tuple(op.axes)}"
+    call = layout.parsed(f"jax.vmap({of}{axes})({', '.join(arguments)})")
+    return [Statement([of], function=function), Statement([scope.key(line.outputs[i]) for i in outs], call)]
+
+
+def _lines(writer: Writer, line: Line, varying: ValueSet) -> list[Line]:
+    """The lines of the function of one example."""
+    op: Any = line.op
+    recording = Recording()
+    recording.entries = list(op.entries)
+    made = writer.open(recording.entries, [(*line.calls, *calls[1:]) for calls in calls_of(recording.entries)])
+    sources = [Source(x, watched=True) for x in (*op.rows, *varying)]
+    query = Query(recording, op.ends, sources, include_nondifferentiable=True)
+    return writer.with_constants(writer.lines(*query.program(), made), recording, made)

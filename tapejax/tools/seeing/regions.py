@@ -1,0 +1,114 @@
+"""What one call of a transformation of JAX's ran in a block (`jax.grad`, `jax.vmap`, ...): a run of entries, by their calls.
+
+A function of JAX's that gives a transformed function is among the calls of all that runs in it. Around the innermost such call
+are others: each has a level, 0 for the outermost.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+
+from ...jaxprs.types import Value, Values
+from ...places import Place, transformation
+from ...tape.operation import Op
+from ...tape.recording import Entry
+from ..writing.graph import Graph, ValueMap, ValueSet
+
+# What is recognised in entries: their replacement, of which the values in the set are used; the level is that of the outermost
+# transformations in them.
+Fold: TypeAlias = Callable[[Sequence[Entry], ValueSet, int], list[Entry]]
+
+
+class Region(NamedTuple):
+    """The entries that one call of a transformation ran, its `level`, and what of theirs is `used` outside."""
+
+    entries: Sequence[Entry]
+    level: int
+    used: ValueSet
+    kind: str
+
+    def calls(self) -> tuple[Place, ...]:
+        """The functions around it."""
+        return around(self.entries[0], self.level) or ()
+
+    def results(self, entries: Sequence[Entry]) -> list[Value]:
+        """What of some of its entries is used outside."""
+        return [x for entry in entries for x in entry.outputs if x in self.used]
+
+
+def place_of(entry: Entry, level: int) -> int | None:
+    """Where in its calls the transformation begins that is in `level` others."""
+    starts = (i for i, place in enumerate(entry.calls) if transformation(place))
+    return next(itertools.islice(starts, level, None), None)
+
+
+def around(entry: Entry, level: int) -> tuple[Place, ...] | None:
+    """The functions around that transformation."""
+    at = place_of(entry, level)
+    return None if at is None else entry.calls[:at]
+
+
+def is_back(entry: Entry, level: int) -> bool:
+    """Whether none of the user's functions runs in it: what goes back, or what JAX does before and after."""
+    return place_of(entry, level) == len(entry.calls) - 1
+
+
+def runs(entries: Sequence[Entry], level: int) -> Iterator[tuple[int, int, str]]:
+    """The positions of what one call of a transformation ran, at a level, and which it is."""
+    start, none = 0, Entry(Op("", lambda: None), (), ())
+    for stop in range(1, len(entries) + 1):
+        before = entries[stop - 1]
+        after = entries[stop] if stop < len(entries) else none
+        same = _key(before, level) == _key(after, level)
+        at = place_of(before, level)
+        kind = "" if at is None else transformation(before.calls[at])
+        again = kind == "gradient" and is_back(before, level) and not is_back(after, level)
+        if not same or again:
+            if kind:
+                yield start, stop, kind
+            start = stop
+
+
+def _key(entry: Entry, level: int) -> Any:
+    at = place_of(entry, level)
+    return None if at is None else (entry.calls[:at], entry.calls[at][0])
+
+
+def restricted(entries: Sequence[Entry], wanted: Iterable[Value]) -> list[Entry]:
+    """The entries that lead to what is `wanted`, without other results."""
+    return [entry for entry in parts(entries, wanted) if entry is not None]
+
+
+def parts(entries: Sequence[Entry], wanted: Iterable[Value]) -> list[Entry | None]:
+    """For each entry what of it leads to what is `wanted`."""
+    needed, used = list[Entry | None](), ValueSet(wanted)
+    for entry in reversed(entries):
+        kept = [i for i, x in enumerate(entry.outputs) if x in used]
+        whole = len(kept) == len(entry.outputs) or type(entry.op) is not Op
+        needed.append((entry if whole else _part(entry, kept)) if kept else None)
+        used.update(entry.inputs if kept else ())
+    return needed[::-1]
+
+
+def _part(entry: Entry, kept: Sequence[int]) -> Entry:
+    def run(*xs: Value) -> list[Value]:
+        outs = jax.tree.leaves(fn(*xs))
+        return [outs[i] for i in kept]
+
+    fn = entry.op.fn
+    op = Op(entry.op.name, run)
+    return entry._replace(op=op, outputs=tuple([entry.outputs[i] for i in kept]), kept=None)
+
+
+def run(entries: Sequence[Entry], wanted: Values, known: ValueMap[Value]) -> list[Value]:
+    """The values of `wanted` where others are `known`; those that no entry makes are as they were recorded."""
+    graph = Graph(entries)
+    for position in graph.before(wanted):
+        entry = entries[position]
+        outs = jax.tree.leaves(entry.op.fn(*[known.get(x, x) for x in entry.inputs]))
+        known.update(zip(entry.outputs, outs, strict=True))
+    return [known.get(x, x) for x in wanted]

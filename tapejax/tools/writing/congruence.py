@@ -1,0 +1,42 @@
+"""Whether two programs compute the same by the same operations, in whatever order, each of which may stand there twice.
+
+Operations that have the same name, parameters and inputs are one. Sums and products of two have no order: they are the same to
+the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+_COMMUTATIVE = frozenset(("add", "mul"))
+
+
+def congruent(form: Any, other: Any) -> bool:
+    """Whether two forms, as `seeing.spelling.canonical` makes them, are of the same operations.
+
+    >>> row = ("sin", (), (("input", 0),), ())
+    >>> once = (row,), (("value", 0),), ()
+    >>> twice = (row, row), (("value", 1),), ()
+    >>> congruent(once, twice)
+    True
+    """
+    numbers: dict[Hashable, int] = {}
+    return _results(form, numbers) == _results(other, numbers) and form[2] == other[2]
+
+
+def _results(form: Any, numbers: dict[Hashable, int]) -> list[Hashable]:
+    """The results of a form; what an operation makes is known by the operation's number in `numbers`."""
+    rows, results, _ = form
+    made: list[Hashable] = []  # by the number that a value has in the form
+
+    def known(key: tuple) -> Hashable:
+        return made[key[1]] if key[0] == "value" else key
+
+    for name, params, ins, avals in rows:
+        inputs = list(map(known, ins))
+        if name in _COMMUTATIVE and len(inputs) == 2:
+            inputs.sort(key=repr)
+        number = numbers.setdefault((name, params, tuple(inputs), avals), len(numbers))
+        made += [("made", number, i) for i in range(len(avals))]
+    return list(map(known, results))

@@ -1,0 +1,279 @@
+"""The program of one example, of a program that `jax.vmap` made: its equations without the axis of the batch.
+
+It is a guess, which the caller verifies: `jax.vmap` of the program that is found must give the program that was recorded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+
+from ...jaxprs import contents
+from ...jaxprs.evaluate import evaluate
+from ...jaxprs.types import Equation, JaxProgram, Value
+
+
+class Unclear(Exception):
+    """It cannot be said what an equation does to one example."""
+
+
+@dataclasses.dataclass
+class Unbatched:
+    """What a value is for one example: the value itself where it has no axis for the batch.
+
+    `plain`: what it was before axes of length one were put in, or it was repeated; `dims`: where the axes of that are in it.
+    """
+
+    x: Value
+    axis: int | None = None
+    plain: Value = None
+    dims: tuple[int, ...] = ()
+
+
+Rule: TypeAlias = Callable[[Equation, list[Unbatched]], list[Unbatched]]
+
+
+def unbatched(
+    program: JaxProgram, axes: Sequence[int | None], rows: Sequence[Value], results: Sequence[int] = ()
+) -> tuple[JaxProgram, list[int | None]]:
+    """What a program does to one example, and the axes of the batch in its results.
+
+    Args:
+      program: what was run for the batch.
+      axes: of each input the axis of the batch; None where it has none.
+      rows: inputs for one example; where there is no axis, the input itself.
+      results: of these results the first axis is the batch, also where they do not depend on it.
+
+    Raises:
+      Unclear: for an equation that has no rule here.
+    """
+    moved: list[int | None] = []
+
+    def one(*xs: Value) -> list[Value]:
+        outs = _run(program, [Unbatched(x, axis) for x, axis in zip(xs, axes, strict=True)])
+        outs = [_at(out, 0) if i in results and out.axis is None else out for i, out in enumerate(outs)]
+        moved[:] = [out.axis for out in outs]
+        return [out.x for out in outs]
+
+    return jax.make_jaxpr(one)(*rows), moved
+
+
+def _run(program: JaxProgram, rows: Sequence[Unbatched]) -> list[Unbatched]:
+    def equation(eqn: Equation, given: Sequence[Any]) -> list[Unbatched]:
+        return _equation(eqn, [x if isinstance(x, Unbatched) else Unbatched(x) for x in given])
+
+    outs = evaluate(program, rows, equation)
+    return [x if isinstance(x, Unbatched) else Unbatched(x) for x in outs]
+
+
+def _equation(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    name = eqn.primitive.name
+    if name in contents.JIT:
+        return _run(eqn.params["jaxpr"], rows)
+    if name == "broadcast_in_dim":
+        return [_broadcast(eqn, rows[0])]
+    if all(row.axis is None for row in rows):
+        return [Unbatched(x) for x in _bound(eqn, [row.x for row in rows])]
+    if eqn.effects or name not in _RULES:
+        raise Unclear(name)
+    return _RULES[name](eqn, rows)
+
+
+def _bound(eqn: Equation, xs: Sequence[Value], **params: Any) -> list[Value]:
+    outs = eqn.primitive.bind(*xs, **eqn.primitive.get_bind_params({**eqn.params, **params}))
+    return list(outs) if eqn.primitive.multiple_results else [outs]
+
+
+def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+def _shifted(axes: Sequence[int], axis: int) -> tuple[int, ...]:
+    """`axes` of an array, in the array without `axis`."""
+    return tuple([int(a) - (a > axis) for a in axes if a != axis])
+
+
+def _at(row: Unbatched, axis: int) -> Unbatched:
+    """A value without a batch that was repeated for it along `axis`, or has an axis of length one there."""
+    shape = _without(row.x.shape, axis)
+    if row.plain is not None and axis not in row.dims:
+        dims = _shifted(row.dims, axis)
+        plain = row.plain
+        x = plain if plain.shape == shape else jax.lax.broadcast_in_dim(plain, shape, dims)
+        return Unbatched(x, axis, plain, dims)
+    if row.x.shape[axis] != 1:
+        raise Unclear("repeated")
+    return Unbatched(jax.lax.squeeze(row.x, (axis,)), axis)
+
+
+def _broadcast(eqn: Equation, row: Unbatched) -> Unbatched:
+    shape, dims = tuple(eqn.params["shape"]), tuple(map(int, eqn.params["broadcast_dimensions"]))
+    if row.axis is None:
+        (x,) = _bound(eqn, [row.x])
+        return Unbatched(x, None, row.x, dims)
+    axis = dims[row.axis]
+    own, dims = _without(shape, axis), _shifted(_without(dims, row.axis), axis)
+    same = own == row.x.shape and dims == tuple(range(len(own)))
+    x = row.x if same else jax.lax.broadcast_in_dim(row.x, own, dims)
+    return Unbatched(x, axis, row.x, dims)
+
+
+# ---- rules ----------------------------------------------------------------------------------------------------------
+
+
+def _elementwise(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    rank = len(eqn.outvars[0].aval.shape)
+    axes = {row.axis for row in rows if row.axis is not None}
+    if len(axes) != 1 or any(row.axis is not None and row.x.ndim != rank - 1 for row in rows):
+        raise Unclear("axes")
+    (axis,) = axes
+    shape = _without(eqn.outvars[0].aval.shape, axis)
+    xs = [row.x if row.axis is None and row.x.ndim == 0 else _narrow(row, axis, shape) for row in rows]
+    return [Unbatched(x, axis) for x in _bound(eqn, xs)]
+
+
+def _narrow(row: Unbatched, axis: int, shape: tuple[int, ...]) -> Value:
+    """One operand, as it was before it was given the rank of the others."""
+    row = _at(row, axis) if row.axis is None else row
+    scalar = row.plain is not None and row.plain.ndim == 0 and row.x.shape != shape
+    return row.plain if scalar else row.x
+
+
+def _reduction(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    (row,) = rows
+    axis = _moving(row.axis)
+    if axis in eqn.params["axes"]:
+        raise Unclear("over the batch")
+    (x,) = _bound(eqn, [row.x], axes=_shifted(eqn.params["axes"], axis))
+    return [Unbatched(x, axis - sum(a < axis for a in eqn.params["axes"]))]
+
+
+def _along(key: str) -> Rule:
+    """A rule for what goes along the axis that a parameter says, or the axes."""
+
+    def rule(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+        axis = next(row.axis for row in rows if row.axis is not None)
+        if any(row.axis not in (None, axis) for row in rows):
+            raise Unclear("axes")
+        given = eqn.params[key]
+        along = given if isinstance(given, tuple) else (given,)
+        if axis in along:
+            raise Unclear("along the batch")
+        own = _shifted(along, axis)
+        xs = [(_at(row, axis) if row.axis is None else row).x for row in rows]
+        return [Unbatched(x, axis) for x in _bound(eqn, xs, **{key: own if isinstance(given, tuple) else own[0]})]
+
+    return rule
+
+
+def _transpose(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    (row,), order = rows, [*map(int, eqn.params["permutation"])]
+    own = _shifted(order, _moving(row.axis))
+    x = row.x if own == tuple(range(len(own))) else jax.lax.transpose(row.x, own)
+    return [Unbatched(x, order.index(_moving(row.axis)))]
+
+
+def _reshape(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    (row,), sizes = rows, tuple(eqn.params["new_sizes"])
+    if row.axis != 0 or eqn.params["dimensions"] is not None or sizes[:1] != eqn.invars[0].aval.shape[:1]:
+        raise Unclear("reshape")
+    return [Unbatched(jax.lax.reshape(row.x, sizes[1:]), 0)]
+
+
+def _squeeze(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    (row,), axis = rows, _moving(rows[0].axis)
+    dims = eqn.params["dimensions"]
+    if axis in dims:
+        raise Unclear("squeeze")
+    return [Unbatched(jax.lax.squeeze(row.x, _shifted(dims, axis)), axis - sum(a < axis for a in dims))]
+
+
+def _slice(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    (row,), p, axis = rows, eqn.params, _moving(rows[0].axis)
+    if (p["start_indices"][axis], p["limit_indices"][axis]) != (0, eqn.invars[0].aval.shape[axis]):
+        raise Unclear("slice")
+    strides = None if p["strides"] is None else _without(p["strides"], axis)
+    own = {key: _without(p[key], axis) for key in ("start_indices", "limit_indices")}
+    (x,) = _bound(eqn, [row.x], **own, strides=strides)
+    return [Unbatched(x, axis)]
+
+
+def _product(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    left, right = rows
+    (contract, batch), position = eqn.params["dimension_numbers"], 0
+    (lc, rc), (lb, rb) = contract, batch
+    if left.axis is not None and right.axis is not None:
+        if left.axis not in lb or rb[(position := tuple(lb).index(left.axis))] != right.axis:
+            raise Unclear("product")
+        lb, rb = _without(tuple(lb), position), _without(tuple(rb), position)
+    elif left.axis is not None:
+        position = _free(eqn, 0).index(left.axis) + len(lb) if left.axis in _free(eqn, 0) else _no("product")
+    else:
+        free = _free(eqn, 1)
+        at = free.index(_moving(right.axis)) if right.axis in free else _no("product")
+        position = at + len(lb) + len(_free(eqn, 0))
+    sides = [
+        [axes if row.axis is None else _shifted(axes, row.axis) for axes in pair]
+        for row, pair in ((left, (lc, lb)), (right, (rc, rb)))
+    ]
+    (lc, lb), (rc, rb) = sides
+    (x,) = _bound(eqn, [left.x, right.x], dimension_numbers=((tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))))
+    return [Unbatched(x, position)]
+
+
+def _free(eqn: Equation, side: int) -> list[int]:
+    """The axes of an operand of a product that are in its result alone."""
+    contract, batch = eqn.params["dimension_numbers"]
+    return [i for i in range(len(eqn.invars[side].aval.shape)) if i not in (*contract[side], *batch[side])]
+
+
+def _leading(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    """What is done to each of the first axes alone, as a decomposition of matrices is."""
+    if any(row.axis != 0 for row in rows):
+        raise Unclear("matrices")
+    return [Unbatched(x, 0) for x in _bound(eqn, [row.x for row in rows])]
+
+
+def _with_rule(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    """A function of `jax.nn` that has a rule of its own."""
+    info = contents.open_jaxpr(eqn.params["call_jaxpr"]).debug_info
+    function = getattr(jax.nn, info.func_name.rpartition(".")[2], None)
+    if len(rows) != 1 or function is None or not (info.func_filename or "").endswith("functions.py"):
+        raise Unclear("rule")
+    return [Unbatched(function(rows[0].x), rows[0].axis)]
+
+
+def _moving(axis: int | None) -> int:
+    if axis is None:
+        raise Unclear("axis")
+    return axis
+
+
+def _no(what: str) -> int:
+    raise Unclear(what)
+
+
+_ELEMENTWISE = """
+abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp complex conj convert_element_type copy copy_p
+cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag integer_pow is_finite le lgamma log log1p
+logistic lt max min mul ne neg nextafter not one_minus_square or pow real reduce_precision rem round rsqrt select_n sign
+sin sinh sqrt square stop_gradient sub tan tanh xor
+""".split()
+_REDUCTIONS = "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or argmax argmin".split()
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(_ELEMENTWISE, _elementwise),
+    **dict.fromkeys(_REDUCTIONS, _reduction),
+    **dict.fromkeys("cumsum cumprod cummax cummin cumlogsumexp split".split(), _along("axis")),
+    **dict.fromkeys("concatenate sort".split(), _along("dimension")),
+    **dict.fromkeys("cholesky triangular_solve lu eigh qr svd fft".split(), _leading),
+    "rev": _along("dimensions"),
+    "transpose": _transpose,
+    "reshape": _reshape,
+    "squeeze": _squeeze,
+    "slice": _slice,
+    "dot_general": _product,
+    "custom_jvp_call": _with_rule,
+}

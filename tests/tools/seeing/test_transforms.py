@@ -1,0 +1,203 @@
+"""What JAX's transformations ran in a block, in printed code: as such, of the user's function, plain and under `jax.jit`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_computed_trees import pasted
+
+import tapejax
+
+
+def array(seed, *shape):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), jnp.float32)
+
+
+def mse(params, x, y):
+    return jnp.mean((jnp.tanh(x @ params["w"]) @ params["v"] - y) ** 2)
+
+
+def adapted(params, x, y):
+    grads = jax.grad(mse)(params, x, y)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+
+def meta(params, xs, ys, xq, yq):
+    return mse(adapted(params, xs, ys), xq, yq)
+
+
+def maml(params, xs, ys, xq, yq):
+    value, grads = jax.value_and_grad(meta)(params, xs, ys, xq, yq)
+    return value, jax.tree.map(lambda p, g: p - 0.01 * g, params, grads)
+
+
+@jax.custom_vjp
+def fixed_point(w, x):
+    z = jnp.zeros_like(x)
+    for _ in range(3):
+        z = jnp.tanh(w @ z + x)
+    return z
+
+
+def fixed_point_fwd(w, x):
+    z = fixed_point(w, x)
+    return z, (w, x, z)
+
+
+def fixed_point_bwd(kept, cotangent):
+    w, x, z = kept
+    jac = jax.jacobian(lambda z: jnp.tanh(w @ z + x))(z)
+    u = jnp.linalg.solve(jnp.eye(z.shape[0]) - jac.T, cotangent)
+    return jax.vjp(lambda w, x: jnp.tanh(w @ z + x), w, x)[1](u)
+
+
+fixed_point.defvjp(fixed_point_fwd, fixed_point_bwd)
+
+
+def implicit(w, x, y):
+    value, slope = jax.value_and_grad(lambda w: jnp.sum((fixed_point(w, x) - y) ** 2))(w)
+    return value, w - 0.1 * slope
+
+
+def critic(w, x):
+    return jnp.tanh(x @ w[0]) @ w[1]
+
+
+def penalty(w, real, fake, eps):
+    def loss(w):
+        mix = eps[:, None] * real + (1 - eps[:, None]) * fake
+        slopes = jax.vmap(jax.grad(critic, argnums=1), in_axes=(None, 0))(w, mix)
+        norms = jnp.sqrt(jnp.sum(slopes**2, axis=1) + 1e-12)
+        return jnp.mean(critic(w, fake)) - jnp.mean(critic(w, real)) + 10.0 * jnp.mean((norms - 1) ** 2)
+
+    value, grads = jax.value_and_grad(loss)(w)
+    return value, [p - 0.01 * g for p, g in zip(w, grads, strict=True)]
+
+
+def u(params, x):
+    return jnp.tanh(x * params["w"] + params["b"]) @ params["v"]
+
+
+def residual(params, x):
+    return jax.grad(jax.grad(u, argnums=1), argnums=1)(params, x) + u(params, x)
+
+
+def pinn(params, xs):
+    def loss(params):
+        return jnp.mean(jax.vmap(residual, in_axes=(None, 0))(params, xs) ** 2) + (u(params, 0.5) - 1.0) ** 2
+
+    value, grads = jax.value_and_grad(loss)(params)
+    return value, {k: params[k] - 0.01 * grads[k] for k in params}
+
+
+def squared_error(w, x, y):
+    return (x @ w - y) ** 2
+
+
+def per_example(w, x, y):
+    grads = jax.vmap(jax.grad(squared_error), in_axes=(None, 0, 0))(w, x, y)
+    clipped = grads / jnp.maximum(jnp.linalg.norm(grads, axis=1, keepdims=True), 1.0)
+    return w - 0.1 * jnp.mean(clipped, axis=0)
+
+
+def distance(a, b):
+    return jnp.sqrt(jnp.sum((a - b) ** 2))
+
+
+def pairwise(points, centers):
+    return jax.vmap(lambda p: jax.vmap(lambda c: distance(p, c))(centers))(points)
+
+
+def network(params, x):
+    h = jax.nn.relu(params["w"].T @ x)
+    return jax.nn.log_softmax(jnp.concatenate([h, h[:2] * 2.0]))[1:3].sum()
+
+
+def of_a_batch(params, xs):
+    return jnp.mean(jax.vmap(network, in_axes=(None, 0))(params, xs))
+
+
+PARAMS = {"w": array(0, 3, 4), "v": array(1, 4)}
+PROGRAMS = {
+    maml: (PARAMS, array(2, 5, 3), array(3, 5), array(4, 6, 3), array(5, 6)),
+    penalty: ([array(0, 3, 4), array(1, 4)], array(2, 5, 3), array(3, 5, 3), jnp.abs(array(4, 5)) % 1),
+    pinn: ({"w": array(0, 4), "b": array(1, 4), "v": array(2, 4)}, array(3, 7)),
+    per_example: (array(0, 3), array(1, 8, 3), array(2, 8)),
+    pairwise: (array(0, 6, 3), array(1, 6, 3)),
+    of_a_batch: (PARAMS, array(2, 5, 3)),
+    implicit: (0.3 * array(0, 3, 3), array(1, 3), array(2, 3)),
+}
+
+
+def definitions(code):
+    return code.code[code.code.index("def ") :]
+
+
+@pytest.mark.parametrize(("jitted", "wide"), [(False, False), (True, True)], ids=["plain-32", "jit-64"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_the_same_numbers_at_other_inputs(program, jitted, wide):
+    with jax.enable_x64(wide):
+        args = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64 if wide else jnp.float32), PROGRAMS[program])
+        f = pasted(tapejax.code(jax.jit(program) if jitted else program, *args))
+        other = jax.tree.map(lambda x: x * 1.1 + 0.01, args)
+        close = {"rtol": 1e-9, "atol": 1e-9} if wide else {"rtol": 1e-4, "atol": 1e-5}
+
+        def total(function):
+            return lambda *xs: sum(jnp.sum(jnp.sin(y)) for y in jax.tree.leaves(function(*xs)))
+
+        for a, b in ((f(*other), program(*other)), (jax.grad(total(f))(*other), jax.grad(total(program))(*other))):
+            jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, **close), a, b)
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["plain", "jit"])
+def test_a_gradient_of_a_gradient(jitted):
+    assert definitions(tapejax.code(jax.jit(maml) if jitted else maml, *PROGRAMS[maml])) == (
+        """\
+def mse(params, x, y):
+    return jnp.mean((jnp.tanh(x @ params["w"]) @ params["v"] - y) ** 2)
+
+
+def adapted(params, x, y):
+    grads = jax.grad(lambda params: mse(params, x, y))(params)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+
+def meta(params, xs, ys, xq, yq):
+    t0 = adapted(params, xs, ys)
+    return mse(t0, xq, yq)
+
+
+# for xs: float32[5,3], ys: float32[5], xq: float32[6,3], yq: float32[6]
+def f(params, xs, ys, xq, yq):
+    t0, grads = jax.value_and_grad(lambda params: meta(params, xs, ys, xq, yq))(params)
+    return t0, jax.tree.map(lambda p, g: p - 0.01 * g, params, grads)
+"""
+    )
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["plain", "jit"])
+@pytest.mark.parametrize(
+    ("program", "lines"),
+    [
+        (penalty, ["slopes = jax.vmap(jax.grad(lambda "]),
+        (
+            pinn,
+            [
+                "    return jax.grad(jax.grad(lambda x: u",
+                "jnp.mean(jax.vmap(lambda xs: residual(params, xs))(xs) ** 2)",
+            ],
+        ),
+        (per_example, ["grads = jax.vmap(lambda x, y: jax.grad(lambda w: squared_error(w, x, y))(w))(x, y)"]),
+        (
+            pairwise,
+            ["return jax.vmap(lambda centers: distance(points, centers))(centers)", "jax.vmap(example)(points)"],
+        ),
+        (of_a_batch, ["h = jax.nn.relu(w.T @ x)", "jnp.mean(jax.vmap(lambda xs: network("]),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_a_function_of_one_example(program, lines, jitted):
+    if program is pinn and not jitted and jax.__version_info__ < (0, 11):
+        pytest.skip("what goes back is spread over the batch before it is used")
+    code = tapejax.code(jax.jit(program) if jitted else program, *PROGRAMS[program]).code
+    assert [line for line in lines if line not in code] == []

@@ -1,0 +1,46 @@
+"""The program of one example gives, under `jax.vmap`, the operations and the numbers of the batch."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tapejax.jaxprs.fence import jaxpr_as_fun
+from tapejax.tools.seeing.spelling import canonical
+from tapejax.tools.writing.congruence import congruent
+from tapejax.tools.writing.unbatching import Unclear, unbatched
+
+X = jnp.asarray(np.random.default_rng(0).normal(size=(5, 3)), jnp.float32)
+W = jnp.asarray(np.random.default_rng(1).normal(size=(3, 4)), jnp.float32)
+
+FUNCTIONS = {
+    "product": lambda w, x: x @ w,
+    "product from the right": lambda w, x: w.T @ x,
+    "two products": lambda w, x: (x @ w) @ (x @ w),
+    "outer": lambda w, x: jnp.outer(x, x) @ w,
+    "scalar": lambda w, x: x[0] * w[0] + x[1],
+    "softmax": lambda w, x: jnp.exp(x - jnp.max(x)) / jnp.sum(jnp.exp(x - jnp.max(x))),
+    "regrouped": lambda w, x: (x @ w).reshape(2, 2).T[None, :, ::-1].squeeze(0),
+    "joined": lambda w, x: jnp.concatenate([x, w[:, 0], x * 2.0]),
+    "chosen": lambda w, x: jnp.where(x > 0, x, w[:, 0]),
+    "sums along": lambda w, x: jnp.cumsum(x) + jnp.argmax(x),
+    "sorted": lambda w, x: jnp.sort(x @ w),
+    "relu": lambda w, x: jax.nn.relu(x @ w),
+    "decomposed": lambda w, x: jnp.linalg.cholesky(jnp.outer(x, x) + 9.0 * jnp.eye(3)),
+    "slope": lambda w, x: jax.grad(lambda x: jnp.sum(jnp.tanh(x @ w) ** 2))(x),
+    "independent": lambda w, x: jnp.sum(w),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_it_gives_the_batch_again(name):
+    batch = jax.make_jaxpr(jax.vmap(FUNCTIONS[name], in_axes=(None, 0)))(W, X)
+    one, axes = unbatched(batch, [None, 0], [W, X[0]], range(len(batch.out_avals)))
+    again = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(one), in_axes=(None, 0), out_axes=axes))(W, X)
+    assert congruent(canonical(again), canonical(batch))
+    np.testing.assert_allclose(jaxpr_as_fun(one)(W, X[0])[0], FUNCTIONS[name](W, X[0]), rtol=1e-5)
+
+
+def test_what_mixes_examples_is_of_no_example():
+    with pytest.raises(Unclear):
+        unbatched(jax.make_jaxpr(lambda x: x - jnp.mean(x, axis=0))(X), [0], [X[0]])
