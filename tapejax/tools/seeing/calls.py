@@ -126,15 +126,19 @@ class Results:
             around = {each.call for each in line.calls}
             for x in () if isinstance(line.op, DerivativeOp) else line.inputs:  # what it takes is computed again
                 users.setdefault(x, []).append(around)
-        self._used: dict[Hashable, set[tuple[int, int]]] = {}
+        self._used: dict[Hashable, dict[int, set[tuple[int, int]]]] = {}
         for call, (code, _, own) in inside.items():
-            results = ((place, x) for place, x in _numbered(own) if any(call not in around for around in users.get(x, ())))
-            self._used.setdefault(_signature(code, own), set()).update(place for place, _ in results)
+            results = (
+                (place, x) for place, x in _numbered(own) if any(call not in around for around in users.get(x, ()))
+            )
+            self._used.setdefault(_signature(code, own), {})[call] = {place for place, _ in results}
 
     def of(self, code: CodeType, lines: Sequence[Line], wanted: Sequence[Value], depth: int) -> list[Value]:
         """The results of a call of `code`, which ran `lines`, in the order in which it returns them: `wanted` ones and others."""
-        used, found = self._used.get(_signature(code, lines), ()), ValueSet(wanted)
-        every = [(place, x) for place, x in _numbered(lines) if x in found or place in used]
+        calls, own = self._used.get(_signature(code, lines), {}), ValueSet(wanted)
+        here = lines[-1].calls[depth].call
+        used = {place for call, places in calls.items() if call != here for place in places}
+        every = [(place, x) for place, x in _numbered(lines) if x in own or place in used]
         places = [returned_at(lines[i], depth) for (i, _), x in every]
         if None not in places and len({*places}) == len(places):
             every = [pair for _, pair in sorted(zip(places, every, strict=True), key=lambda pair: pair[0] or 0)]

@@ -265,7 +265,7 @@ def _stored(graph: Graph) -> dict[int, str]:
 class Bytecode(NamedTuple):
     """What the instructions of a code object say: the name under which the result of each is stored right away, or the names
     of its parts, the names that loops bind, where loops begin and end, the names that others got (``x = y``), where the
-    comprehension ends that each is in (a code object of its own before Python 3.12); and where in the source each is."""
+    comprehension ends that each is in (a code object of its own before Python 3.12), what computes what is returned; and where in the source each is."""
 
     stores: dict[int, str]
     parts: dict[int, list[str]]
@@ -273,13 +273,14 @@ class Bytecode(NamedTuple):
     rounds: list[tuple[int, int]]
     same: dict[str | None, str]
     comprehensions: dict[int, int]
+    returned: list[int]
     positions: list[tuple[int | None, int | None, int | None, int | None]]
 
 
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, {}, set(), [], {}, {}, list(code.co_positions()))
-    binding, before, parts, read, inlined, end = False, 0, list[str](), "", -1, -1
+    facts = Bytecode({}, {}, set(), [], {}, {}, [], list(code.co_positions()))
+    binding, before, parts, read, inlined, end, last = False, 0, list[str](), "", -1, -1, -1
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
@@ -299,7 +300,9 @@ def bytecode(code: CodeType) -> Bytecode:
             facts.rounds.append((step.argval, step.offset))
         if opname == "STORE_FAST" and read:
             facts.same[names[0]] = read
-        read = step.argval if opname == "LOAD_FAST" else ""
+        if opname == "RETURN_VALUE":
+            facts.returned.append(last)
+        read, last = step.argval if opname == "LOAD_FAST" else "", step.offset
         if opname.startswith(_STORES) and not names[0].startswith("_"):
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
         if opname != "COPY" and not (opname == "POP_TOP" and before == end):  # of ``a = b = f(x)`` or ``(a := f(x))``
@@ -351,16 +354,14 @@ def arguments_at(code: CodeType, instruction: int, parameters: Sequence[str]) ->
     return {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): name for name, x in given}
 
 
-@memoised(256)
 def returned_by(code: CodeType) -> dict[Hashable, int]:
     """The place of each part of the tuple that a function returns, by its name and by where in the source it is, as in
     `Bytecode.positions`; empty if it does not return one, written as that, in one place."""
-    steps = [*dis.get_instructions(code)]
-    ends = [before for before, step in itertools.pairwise(steps) if step.opname == "RETURN_VALUE"]
-    tree = expression_at(code, ends[0].offset) if len(ends) == 1 and ends[0].opname == "BUILD_TUPLE" else None
+    ends = bytecode(code).returned
+    tree = expression_at(code, ends[0]) if len(ends) == 1 else None
     parts = tree.elts if isinstance(tree, ast.Tuple) else []
-    names = {x.id: i for i, x in enumerate(parts) if isinstance(x, ast.Name)}
-    return {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): i for i, x in enumerate(parts)} | names
+    places: dict[Hashable, int] = {x.id: i for i, x in enumerate(parts) if isinstance(x, ast.Name)}
+    return places | {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): i for i, x in enumerate(parts)}
 
 
 def arguments_of(code: CodeType, instruction: int, parameters: Sequence[str]) -> dict[str, ast.expr]:

@@ -334,7 +334,9 @@ class Writer:
                 if not call and len(parts) == len(part[0].outputs):
                     used.update(zip(part[0].outputs, parts, strict=True))
                 elif call and parts:
-                    places = ((x, returned_at(line, depth + 1)) for line in part for x in line.outputs if x in scope.used)
+                    places = (
+                        (x, returned_at(line, depth + 1)) for line in part for x in line.outputs if x in scope.used
+                    )
                     used.update((x, parts[i]) for x, i in places if i is not None and i < len(parts))
                 for x in wanted:
                     if name := stored or used.get(x) or own:
@@ -707,7 +709,9 @@ class Writer:
         self._note(caller.call, ((x, handed.get(wishes[key] or "", fixed.get(x))) for key, x, _ in given))
         order = {name: i for i, name in enumerate(arguments)}
         places = {key: -1 for key in roots} | {key: len(order) for key, *_ in given}
-        parts = ((name, own) for name in filter(None, wishes.values()) for own in arguments if name.startswith(f"{own}_"))
+        parts = (
+            (name, own) for name in filter(None, wishes.values()) for own in arguments if name.startswith(f"{own}_")
+        )
         order = {name: order[own] for name, own in parts} | order  # of a tree they stand where it stood
         return sorted(places, key=lambda key: order.get(wishes.get(key) or self.names.wish(key) or "", places[key]))
 

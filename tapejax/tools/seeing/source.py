@@ -172,7 +172,9 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
     rest = dict(zip(list(bound)[1:], args[1:], strict=True)) if apart else ()
     first = next(iter(bound)) if apart else None
     # the function was called for this, so Python's looks at values are part of it
-    return tape._as_function(result, args[0] if apart else args, rest, names, False, first, replayable=False, stores=False)
+    return tape._as_function(
+        result, args[0] if apart else args, rest, names, False, first, replayable=False, stores=False
+    )
 
 
 @dataclass

@@ -179,7 +179,19 @@ class Seen(GradientTape):
         names, unnamed = ValueMap([*own.items(), *called.items()]), named.unnamed(arrays)
         first = parameter or ("params" if tree is not None or source.is_tree(sources, names) else "sources")
         parts = source.Recorded(
-            rest.all, program, values, recording, owner, sources, starts, target, ends, names, unnamed, first, stores=stores
+            rest.all,
+            program,
+            values,
+            recording,
+            owner,
+            sources,
+            starts,
+            target,
+            ends,
+            names,
+            unnamed,
+            first,
+            stores=stores,
         )
         return source.TapeFunction(
             function, functools.partial(source.printed, parts, flat), rest.signature, tree, parts

@@ -145,9 +145,12 @@ def _arguments(
     Raises:
       Different: that is not known.
     """
-    calls = [[arguments_of(each.code, each.instruction, parameters_of(code)) for each in writer.callers[key]] for key in keys]
-    found, own = dict[Key, str](), {key for name in given for x in unifier.atoms[name] if (key := getattr(x, "id", None))}
-    known = {key for key in own if writer.names.wish(key) in parameters_of(code)}
+    calls = [
+        [arguments_of(each.code, each.instruction, parameters_of(code)) for each in writer.callers[key]] for key in keys
+    ]
+    wishes: dict[Key, str] = {}
+    every = [x.id for name in given for x in unifier.atoms[name] if isinstance(x, ast.Name)]
+    known = {key for key in every if writer.names.wish(key) in parameters_of(code)}
     for name in given:
         numbers = unifier.atoms[name]
         if not any(map(is_number, numbers)) or known.intersection(getattr(x, "id", None) for x in numbers):
@@ -155,7 +158,7 @@ def _arguments(
         fits = [
             own
             for own in parameters_of(code)
-            if own not in found.values()
+            if own not in wishes.values()
             and all(
                 own in call and ast.unparse(call[own]) == ast.unparse(number)
                 for number, of_one in zip(numbers, calls, strict=True)
@@ -165,8 +168,8 @@ def _arguments(
         ]
         if len(fits) != 1:
             raise Different
-        found[name] = fits[0]
-    return found
+        wishes[name] = fits[0]
+    return wishes
 
 
 class _Calls(ast.NodeTransformer):

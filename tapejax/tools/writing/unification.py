@@ -1,4 +1,4 @@
-"""Functions that differ in names and in numbers, as one function with these as parameters: the least general of which all are cases."""
+"""Functions that differ in names and numbers, as one function with these as parameters: the least general that all are cases of."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class Unifier:
         first = nodes[0]
         if all(isinstance(x, ast.expr) and (is_number(x) or self._is_name(x)) for x in nodes):
             return self._atom(tuple(nodes))
-        if any(map(self._is_name, nodes)) and all(self._is_name(x) or is_number(x) or self._is_closed(x) for x in nodes):
+        if any(map(self._is_name, nodes)) and all(
+            self._is_name(x) or is_number(x) or self._is_closed(x) for x in nodes
+        ):
             return self._atom(tuple(nodes))
         if any(type(x) is not type(first) for x in nodes):
             raise Different
@@ -86,13 +88,13 @@ class Unifier:
         Raises:
           Different: one is local in some of the functions only.
         """
-        found = []
+        free = []
         for name, nodes in self.atoms.items():
             inside = {getattr(x, "id", None) in names for x, names in zip(nodes, local, strict=True)}
             if len(inside) > 1:
                 raise Different
-            found += [] if inside.pop() else [name]
-        return found
+            free += [] if inside.pop() else [name]
+        return free
 
 
 def is_number(node: ast.AST) -> bool:

@@ -54,7 +54,12 @@ def test_what_is_not_the_same(texts):
 
 def test_parameters_are_what_is_local_in_none():
     unifier, _ = unified("x + y * 2", "u + v * 3")
-    assert [ast.unparse(x) for name in unifier.parameters([{"y"}, {"v"}]) for x in unifier.atoms[name]] == ["x", "u", "2", "3"]
+    assert [ast.unparse(x) for name in unifier.parameters([{"y"}, {"v"}]) for x in unifier.atoms[name]] == [
+        "x",
+        "u",
+        "2",
+        "3",
+    ]
     with pytest.raises(Different):
         unifier.parameters([{"y"}, {"w"}])
 
