@@ -104,6 +104,23 @@ def leaky_relu(features: TensorLike, alpha: FloatLike = 0.2, name: str | None = 
     """x where positive, else alpha * x."""
 def local_response_normalization(input: TensorLike, depth_radius: Any = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5, name: str | None = None) -> tf.Tensor:
     """x / (bias + alpha * the sum of the squares of the channels up to `depth_radius` away) ** beta."""
+def log_poisson_loss(targets: TensorLike, log_input: TensorLike, compute_full_loss: bool = False, name: str | None = None) -> tf.Tensor:
+    """The loss of counts `targets` of a Poisson distribution whose mean is ``exp(log_input)``, elementwise.
+
+    Args:
+      targets: floats of any shape.
+      log_input: floats of the same dtype and shape.
+      compute_full_loss: whether the logarithm of the factorial is added, by Stirling's formula; of targets from 0 to 1 it is 0.
+
+    Returns:
+      A tensor of that dtype and shape.
+
+    Raises:
+      ValueError: the shapes differ.
+
+    >>> print(log_poisson_loss([1.0, 3.0], [0.0, 0.0]))
+    tf.Tensor([1. 1.], shape=(2,), dtype=float32)
+    """
 from tapejax.math import log_softmax as log_softmax
 from tapejax.nn import local_response_normalization as lrn
 def max_pool(input: TensorLike, ksize: IntsLike, strides: IntsLike, padding: PaddingLike, data_format: str | None = None, name: str | None = None) -> tf.Tensor:

@@ -95,8 +95,8 @@ EAGER: dict[str, dict[str, str]] = {
         "tf.nn": """
             avg_pool avg_pool1d avg_pool2d avg_pool3d batch_normalization bias_add conv1d conv1d_transpose conv2d
             conv2d_transpose conv3d conv3d_transpose convolution crelu depthwise_conv2d dropout elu embedding_lookup
-            gelu l2_loss leaky_relu max_pool max_pool1d max_pool2d max_pool3d moments pool relu relu6 selu
-            separable_conv2d sigmoid_cross_entropy_with_logits silu softmax_cross_entropy_with_logits
+            gelu l2_loss leaky_relu log_poisson_loss max_pool max_pool1d max_pool2d max_pool3d moments pool relu relu6
+            selu separable_conv2d sigmoid_cross_entropy_with_logits silu softmax_cross_entropy_with_logits
             sparse_softmax_cross_entropy_with_logits swish weighted_cross_entropy_with_logits
             """,
     },

@@ -22,7 +22,7 @@ from tapejax.tf.ops.tensor_array import TensorArray as TensorArray
 from tapejax.tf.values.dtypes import TensorShape as TensorShape
 from tapejax.tf.programs.signatures import TensorSpec as TensorSpec
 from tapejax.tape.gradient_tape import UnconnectedGradients as UnconnectedGradients
-from tapejax.tf.values.tensor import Variable as Variable
+from tapejax.tf.values.variable import Variable as Variable
 from tapejax.tf.ops.graph import VariableSynchronization as VariableSynchronization
 from tapejax.math import abs as abs
 from tapejax.math import acos as acos

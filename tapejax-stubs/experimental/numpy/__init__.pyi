@@ -510,6 +510,8 @@ def min(*args: Any, **kwargs: Any) -> Nest:
     """``jnp.min``, of tensors, arrays and lists; gives tensors."""
 def minimum(*args: Any, **kwargs: Any) -> Nest:
     """``jnp.minimum``, of tensors, arrays and lists; gives tensors."""
+def minmax(*args: Any, **kwargs: Any) -> Nest:
+    """``jnp.minmax``, of tensors, arrays and lists; gives tensors."""
 def mod(*args: Any, **kwargs: Any) -> Nest:
     """``jnp.mod``, of tensors, arrays and lists; gives tensors."""
 def modf(*args: Any, **kwargs: Any) -> Nest:
@@ -720,6 +722,8 @@ def tensordot(*args: Any, **kwargs: Any) -> Nest:
     """``jnp.tensordot``, of tensors, arrays and lists; gives tensors."""
 def tile(*args: Any, **kwargs: Any) -> Nest:
     """``jnp.tile``, of tensors, arrays and lists; gives tensors."""
+def top_k(*args: Any, **kwargs: Any) -> Nest:
+    """``jnp.top_k``, of tensors, arrays and lists; gives tensors."""
 def trace(*args: Any, **kwargs: Any) -> Nest:
     """``jnp.trace``, of tensors, arrays and lists; gives tensors."""
 def transpose(*args: Any, **kwargs: Any) -> Nest:

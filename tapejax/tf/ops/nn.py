@@ -286,6 +286,36 @@ def _weighted_cross_entropy(labels, logits, pos_weight):
     return (1 - labels) * logits + weight * tail
 
 
+@operation("targets log_input", FLOAT)
+def log_poisson_loss(targets, log_input, compute_full_loss: bool = False):
+    """The loss of counts `targets` of a Poisson distribution whose mean is ``exp(log_input)``, elementwise.
+
+    Args:
+      targets: floats of any shape.
+      log_input: floats of the same dtype and shape.
+      compute_full_loss: whether the logarithm of the factorial is added, by Stirling's formula; of targets from 0 to 1 it is 0.
+
+    Returns:
+      A tensor of that dtype and shape.
+
+    Raises:
+      ValueError: the shapes differ.
+
+    >>> print(log_poisson_loss([1.0, 3.0], [0.0, 0.0]))
+    tf.Tensor([1. 1.], shape=(2,), dtype=float32)
+    """
+    if np.shape(targets) != np.shape(log_input):
+        raise ValueError(
+            "log_poisson_loss: targets and log_input must have the same shape, "
+            f"got {np.shape(targets)} and {np.shape(log_input)}"
+        )
+    loss = jnp.exp(log_input) - log_input * targets
+    if compute_full_loss:
+        stirling = targets * jnp.log(targets) - targets + 0.5 * jnp.log(2 * np.pi * targets)
+        loss += jnp.where((targets >= 0) & (targets <= 1), 0, stirling)
+    return loss
+
+
 # ---- Normalisation -----------------------------------------------------------------------------------------
 
 

@@ -62,8 +62,8 @@ class GradientNumbers:
         return [reason("custom gradient", at(entry), name=graph.name) for entry in silent] if self._none[i] else []
 
     @functools.cached_property
-    def _zeros(self) -> dict[int, tuple[bool, set[int]]]:
-        return {number: (silent, zero) for number, silent, zero in self._walk.zeros()}
+    def _zeros(self) -> dict[int, tuple[bool, set[int], set[int]]]:
+        return {number: (silent, zero, lost) for number, silent, zero, lost in self._walk.zeros()}
 
     def zero(self, position: int, graph: GraphEvidence, relevant: Sequence[Relevant], of: str) -> list[Reason]:
         """If the gradient with respect to a source is zero: the operations on the way, among `relevant`, that make it so."""
@@ -73,9 +73,13 @@ class GradientNumbers:
         stops = []
         for number, active_ins, *_ in reversed(relevant):
             entry = graph.entries[number]
-            silent, zero = self._zeros.get(number, (False, set()))
+            silent, zero, underflown = self._zeros.get(number, (False, set(), set()))
             for i in zero.intersection(active_ins):
                 values = {"operation": name_of(entry), "value": graph.called(entry.inputs[i])}
+                if i in underflown:
+                    dtype = entry.inputs[i].dtype
+                    stops.append(reason("zero: underflow", at(entry), target=of, dtype=dtype, **values))
+                    continue
                 why, cure = (text.format(**values) for text in FLAT.get(_flat_kind(entry), NOT_FLAT))
                 values |= {"values": _line_of_values(entry.inputs[i]), "why": why, "cure": cure}
                 stops.append(reason("zero: further" if silent else "zero", at(entry), target=of, **values))
@@ -93,10 +97,15 @@ class GradientNumbers:
         return reason(case, at(error.entry), value=value, said=error.said, cure=error.remedy), error.entry
 
 
+# What these give everywhere, where there is one class only.
+_OF_ONE_CLASS = {"softmax": 1, "log_softmax": 0}
+
+
 def _flat_kind(entry: Entry) -> str:
     """The name in `FLAT` of what an operation is that passes nothing on."""
     name = name_of(entry)
-    return "one_class" if name == "softmax" and (np.asarray(entry.outputs[0]) == 1).all() else name
+    constant = name in _OF_ONE_CLASS and (np.asarray(entry.outputs[0]) == _OF_ONE_CLASS[name]).all()
+    return "one_class" if constant else name
 
 
 def _line_of_values(x: Value) -> str:

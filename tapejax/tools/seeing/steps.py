@@ -20,11 +20,11 @@ from ...execution.host.numpy_errors import with_errors
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value, Values
 from ...places import Line
-from ...tape import active, dispatch, operation, structures
+from ...tape import active, structures
 from ...tape import sweep as derivatives
 from ...tape.derivative import DerivativeOp
 from ...tape.gradient_tape import GradientTape
-from ...tape.operation import Op
+from ...tape.operation import Op, PythonOp
 from ...tape.pullback import CustomOp, PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, type_of
@@ -137,23 +137,29 @@ class Backward:
     def _named(self, pairs: Sequence[tuple[Value, Array]]) -> tuple[tuple[str, Array], ...]:
         return tuple([(self.names.of(x), cotangent) for x, cotangent in pairs])
 
-    def zeros(self) -> Iterator[tuple[int, bool, set[int]]]:
-        """Of each step its number on the tape, whether only zeros come to it, and the inputs for which only zeros go out;
-        where only zeros come, as if something else came."""
+    def zeros(self) -> Iterator[tuple[int, bool, set[int], set[int]]]:
+        """Of each step its number on the tape, whether only zeros come to it, the inputs for which only zeros go out, and those
+        among them for which these underflow; where only zeros come, as if something else came."""
         ct: dict[int, Array] = {}
         for number, _, step, back in self.sweep(ct):
             active_outs = tuple([j for j in step.active_outs if step.outs[j] in ct])
             incoming = [ct[step.outs[j]] for j in active_outs]
-            silent = not any(map(is_nonzero, incoming))
-            if silent and not isinstance(step.op, PullbackOp):
-                inputs = [self.values[slot] for slot in step.ins]
-                pull = operation.pullback(step.op, step.active_ins, active_outs, step.perturbed)
-                with active.outside():
-                    back = dispatch.run(pull, (*inputs, *map(_of_no_symmetry, incoming)))
-            pairs = zip(step.active_ins, back, strict=True)
-            own = silent and isinstance(step.op, PullbackOp)
-            zero = set() if own else {i for i, x in pairs if x is not None and not is_nonzero(x)}
-            yield number, silent, zero
+            silent, own = not any(map(is_nonzero, incoming)), isinstance(step.op, PullbackOp)
+            if silent and not own:
+                back = self._pulled_back(step, active_outs, list(map(_of_no_symmetry, incoming)))
+            zero = set() if silent and own else _zeros(step, back)
+            underflown = set()
+            if zero and not silent and not isinstance(step.op, PythonOp) and not any(map(is_elsewhere, incoming)):
+                back = self._pulled_back(step, active_outs, _scaled_up(incoming))
+                pairs = zip(step.active_ins, back, strict=True)
+                underflown = {i for i, x in pairs if i in zero and is_nonzero(x) and not _is_not_finite(x)}
+            yield number, silent, zero, underflown
+
+    def _pulled_back(self, step: Step, outs: Sequence[int], cotangents: Sequence[Array]) -> Sequence[Array | None]:
+        """What a step gives its active inputs where other cotangents come to its outputs `outs`."""
+        inputs = [self.values[slot] for slot in step.ins]
+        with active.outside(), reading.context.setting(looking=True):
+            return step.op.pull_back(step, inputs, dict(zip(outs, cotangents, strict=True)))
 
     @property
     def gradients(self) -> Nest:
@@ -246,6 +252,20 @@ def wide(x: Any) -> np.ndarray:
 def _of_no_symmetry(x: Array) -> Array:
     """A cotangent like `x` that nothing but a derivative of zero takes to zero."""
     return jnp.cos(1.0 + jnp.arange(x.size)).reshape(x.shape).astype(x.dtype)
+
+
+def _zeros(step: Step, back: Sequence[Array | None]) -> set[int]:
+    """The active inputs to which only zeros come back."""
+    return {i for i, x in zip(step.active_ins, back, strict=True) if x is not None and not is_nonzero(x)}
+
+
+def _scaled_up(cotangents: Sequence[Array]) -> list[Array]:
+    """Cotangents, not all zero, times the power of two that takes the largest to about 1,000. A pullback is linear: its results
+    are multiplied by exactly that, unless they underflow."""
+    arrays = list(map(wide, cotangents))
+    exponent = max([int(np.frexp(np.abs(x).max(initial=0))[1]) for x in arrays])
+    scale = 2.0 ** min(max(10 - exponent, 0), 1000)
+    return [jnp.asarray(x * scale, y.dtype) for x, y in zip(arrays, cotangents, strict=True)]
 
 
 # ---- forward once more -----------------------------------------------------------------------------------------------

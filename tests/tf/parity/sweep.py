@@ -9,6 +9,8 @@ TensorFlow's outcomes are always the same and slow to compute, so they are kept 
     python -m tests.tf.parity.sweep --write    # compute TensorFlow's outcomes anew (two minutes)
     python -m tests.tf.parity.sweep            # compare all cases in both modes of 64-bit types (half an hour)
 
+and with ``--rows 'nn.relu*'`` of some rows alone: for a new function seconds, and the outcomes of the others stay as they are.
+
 While 64-bit types are off, tapejax narrows them. That is one rule: the outcome is TensorFlow's for the case with every
 64-bit dtype narrowed (`narrow`), its results narrowed likewise.
 """
@@ -405,6 +407,7 @@ in_nn("moments", "matrix", call=lambda f, x: [*f(x, [0]), *f(x, [0, 1], keepdims
 in_nn("local_response_normalization", "image", call=lambda f, x: f(x, 1, 1.0, 0.5, 0.75))
 in_nn("sigmoid_cross_entropy_with_logits", "unit", "x")
 in_nn("weighted_cross_entropy_with_logits", "unit", "x", "positive")
+in_nn("log_poisson_loss", "positive", "x", call=lambda f, *args: [f(*args), f(*args, compute_full_loss=True)])
 in_nn("softmax_cross_entropy_with_logits", "probabilities", "matrix")
 in_nn("sparse_softmax_cross_entropy_with_logits", "matrix", call=lambda f, x: f([2, 0], x))
 in_nn(
@@ -726,9 +729,9 @@ def cases(rows: Iterable[str] = (), x64: bool = True) -> Iterator[Case]:
                 yield Case(name, dtype, form, x64)
 
 
-def asked() -> list[Case]:
+def asked(rows: Iterable[str]) -> list[Case]:
     """All that TensorFlow is asked for both modes."""
-    return list(dict.fromkeys(case.asked for x64 in (True, False) for case in cases(x64=x64)))
+    return list(dict.fromkeys(case.asked for x64 in (True, False) for case in cases(rows, x64)))
 
 
 def compare(case: Case) -> Compared:
@@ -1012,17 +1015,19 @@ differs(
 # ---- TensorFlow's side ---------------------------------------------------------------------------------------------
 
 
-def write() -> None:
+def write(rows: list[str]) -> None:
     import tensorflow
 
     outcomes: dict = collections.defaultdict(lambda: collections.defaultdict(dict))
+    if len(rows) < len(ROWS):
+        outcomes |= {row: of_row for row, of_row in kept()["outcomes"].items() if row in ROWS and row not in rows}
     with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for case in asked():
+        for case in asked(rows):
             outcomes[case.row][case.dtype][" ".join(case.form)] = rounded(outcome(tensorflow, *case[:3])[0])
     text = json.dumps({"tensorflow": tensorflow.__version__, "outcomes": outcomes}, separators=(",", ":"))
     FILE.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
-    print(f"{len(asked()):,} cases, {FILE.stat().st_size:,} bytes")
+    print(f"{len(asked(rows)):,} cases, {FILE.stat().st_size:,} bytes")
 
 
 @functools.cache
@@ -1039,10 +1044,10 @@ def main() -> None:
     parser.add_argument("--rows", default="*", help="a pattern: only rows that match it")
     parser.add_argument("--mode", choices=["on", "off", "both"], default="both", help="64-bit types")
     options = parser.parse_args()
-    if options.write:
-        return write()
-    count: collections.Counter = collections.Counter()
     rows = fnmatch.filter(ROWS, options.rows)
+    if options.write:
+        return write(rows)
+    count: collections.Counter = collections.Counter()
     for x64 in {"on": [True], "off": [False], "both": [True, False]}[options.mode]:
         for case in cases(rows, x64):
             found = compare(case)

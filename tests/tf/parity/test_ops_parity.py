@@ -412,6 +412,7 @@ LINALG = [
     row("eye", lambda tf, x: tf.eye(2, 3, batch_shape=[2]) * x, f32(2)),
 ]
 
+COUNTS, LOG_MEANS = a(-1, 0, 0.5, 1, 2, 30, 5, INF, NAN), a(0, 1, -2, 0.5, 0, 3, -INF, 1, 0)
 P, L = np.array([[0.2, 0.8, 0], [1, 0, 0]], f32), np.array([[1, 2, 3], [0, 0, 0]], f32)
 LOSSES = [
     row("softmax_xent", lambda tf, p, x: tf.nn.softmax_cross_entropy_with_logits(labels=p, logits=x), P, L),
@@ -446,6 +447,13 @@ LOSSES = [
         (L - 1) * 1000,
     ),
     row("weighted_xent", lambda tf, p, x: tf.nn.weighted_cross_entropy_with_logits(p, x, 2.0), P, L - 1),
+    row("log_poisson_loss", lambda tf, z, x: tf.nn.log_poisson_loss(z, x), COUNTS, LOG_MEANS),
+    row(
+        "log_poisson_loss_full",
+        lambda tf, z, x: tf.nn.log_poisson_loss(z, x, compute_full_loss=True),
+        COUNTS,
+        LOG_MEANS,
+    ),
     row("moments", lambda tf, x: tf.nn.moments(x, [0, 2]), CUBE),
     row("moments_keepdims", lambda tf, x: tf.nn.moments(x, axes=[1], keepdims=True)[1] * x, CUBE),
     row(
@@ -1031,6 +1039,8 @@ def errors_losses(tf, x):
         lambda: tf.nn.sparse_softmax_cross_entropy_with_logits([0, 1], x),
         lambda: tf.nn.softmax_cross_entropy_with_logits(x, tf.ones((2, 2))),
         lambda: tf.nn.sigmoid_cross_entropy_with_logits(x, tf.ones((2, 2))),
+        lambda: tf.nn.log_poisson_loss(x, tf.ones((2, 2))),
+        lambda: tf.nn.log_poisson_loss([1], [1]),
         lambda: tf.nn.dropout(x, 1.5),
         lambda: tf.nn.dropout([1], 0.5),
     ]

@@ -306,13 +306,72 @@ def test_two_layers_of_zeros():
         assert report.reasons[0].operation == "matmul" and "begin with random numbers" in report.reasons[0].remedy
 
 
-def test_a_softmax_over_one_class_is_one():
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_a_softmax_over_one_class_is_constant(name):
     "It is not saturated: no scale of the inputs would help."
     x = tf.Variable([[2.0], [-1.0]])
     with tf.GradientTape(persistent=True) as tape:
-        loss = tf.reduce_sum(tf.nn.softmax(x))
+        loss = tf.reduce_sum(getattr(tf.nn, name)(x))
     said = str(tape.explain(loss, x))
     assert "single class" in said and "saturated" not in said
+
+
+@pytest.mark.parametrize("take", [jnp.take, lambda x, i: x.at[i].get(mode="fill", fill_value=0)])
+def test_an_index_beyond_the_end(take):
+    table, ids = jnp.arange(3.0), jnp.array([3, 7])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(table)
+        loss = jnp.sum(take(table, ids))
+    (note,) = tape.explain(loss, table)[0].reasons
+    assert note.kind == "zero" and "beyond the end" in note.message and "within the shape" in note.remedy
+
+
+# ---- gradients too small for their dtype ----
+
+
+def small(x):
+    return jnp.mean((x * jnp.asarray(1e-2, x.dtype)) ** 2)
+
+
+@pytest.mark.parametrize("f", [small, jax.jit(small)], ids=["eager", "jitted"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_a_gradient_underflows(f, dtype):
+    "The remedy is tried: the scaled loss has the gradient that float32 has."
+    x = jnp.full(1000, 1e-2, dtype)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        loss = f(x)
+        scaled = loss * 2.0**15
+    notes = tape.explain(loss, x)[0].reasons
+    assert [note.kind for note in notes] == ["zero"] * (dtype == "float16")
+    if notes:
+        assert "too small for a float16" in notes[0].message and "2.0**15" in notes[0].remedy
+    found = tape.gradient(scaled, x).astype("float32") / 2.0**15
+    np.testing.assert_allclose(found, jax.grad(small)(x.astype("float32")), rtol=0.05)
+
+
+def test_a_small_gradient_that_is_zero_anyway():
+    "Scaled up, what is zero stays zero, and what overflows says nothing."
+    x = jnp.array([-1.0, -2.0], "float16")
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        flat = jnp.sum(jax.nn.relu(x)) * jnp.float16(1e-6)
+        steep = jnp.sum((x * jnp.float16(6e4)) * jnp.zeros(2, "float16")) * jnp.float16(1e-6)
+    for loss in (flat, steep):
+        assert "underflows" not in str(tape.explain(loss, x))
+
+
+def test_a_rule_in_python_sees_no_other_cotangents():
+    @jax.custom_vjp
+    def rule(x):
+        return x
+
+    rule.defvjp(lambda x: (x, None), lambda _, cotangent: (seen.append(float(cotangent)) or cotangent * 0.0,))
+    seen, x = [], jnp.array(1.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        loss = rule(x) * 0.5
+    assert tape.explain(loss, x)[0].kinds == ("zero",) and set(seen) == {0.5}
 
 
 # ---- probabilities where logits are taken ----
