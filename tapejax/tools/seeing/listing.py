@@ -265,7 +265,8 @@ def _stored(graph: Graph) -> dict[int, str]:
 class Bytecode(NamedTuple):
     """What the instructions of a code object say: the name under which the result of each is stored right away, or the names
     of its parts, the names that loops bind, where loops begin and end, the names that others got (``x = y``), where the
-    comprehension ends that each is in (a code object of its own before Python 3.12), what computes what is returned; and where in the source each is."""
+    comprehension ends that each is in (a code object of its own before Python 3.12), what computes
+    what is returned; and where in the source each is."""
 
     stores: dict[int, str]
     parts: dict[int, list[str]]

@@ -160,7 +160,7 @@ def _arguments(
             for own in parameters_of(code)
             if own not in wishes.values()
             and all(
-                own in call and ast.unparse(call[own]) == ast.unparse(number)
+                own in call and is_number(call[own]) and ast.literal_eval(call[own]) == ast.literal_eval(number)
                 for number, of_one in zip(numbers, calls, strict=True)
                 for call in of_one
                 if is_number(number)

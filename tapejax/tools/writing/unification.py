@@ -1,4 +1,4 @@
-"""Functions that differ in names and numbers, as one function with these as parameters: the least general that all are cases of."""
+"""Functions that differ in names and numbers, as one function with these as parameters: all are cases of it."""
 
 from __future__ import annotations
 

@@ -12,19 +12,22 @@ X = jnp.arange(4.0).reshape(2, 2) / 4
 
 def bent(x, power, shift):
     h = jnp.sin(x) * power
-    return h**power + shift
+    return jnp.cos(h) + shift
 
 
 def numbers(x, y):
-    return bent(bent(bent(x, 2, y), 3, y), 4, shift=x)
+    return bent(bent(bent(x, 2.0, y), 3.0, y), -4.0, shift=x)
 
 
 def other_operations(x, y):
-    return bent(x, 2, y) + bent(x, 1, y)  # x ** 1 is no operation
+    def power(x, k):
+        return jnp.sin(x) + jnp.sum(x, axis=k)
+
+    return power(x, 0) + power(y, None)
 
 
 def unclear(x, y):
-    parts = [bent(x * y, power, y) for power in (2, 3)]
+    parts = [bent(x * y, power, y) for power in (2.0, 3.0)]
     return parts[0] * parts[1]
 
 
@@ -57,8 +60,8 @@ def differentiated(x, y):
 
 
 FUNCTIONS = {
-    numbers: ("bent(bent(bent(x, 2, y), 3, y), 4, x)", ["bent(x, power, shift)", "f(x, y)"]),
-    other_operations: ("", ["bent(x, shift)", "bent_2(x, shift)", "f(x, y)"]),
+    numbers: ("bent(bent(bent(x, 2.0, y), 3.0, y), -4.0, x)", ["bent(x, power, shift)", "f(x, y)"]),
+    other_operations: ("", ["power(x)", "power_2(x)", "f(x, y)"]),
     unclear: ("", ["bent(x, shift)", "bent_2(x, shift)", "f(x, y)"]),
     results: ("x, _ = both(x, y)\n    x, s = both(x, y)", ["both(x, y)", "f(x, y)"]),
     zeros_first: ("", ["cell(state, x, y)", "f(x, y)"]),
