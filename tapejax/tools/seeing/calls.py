@@ -167,8 +167,10 @@ def is_function(code: CodeType) -> bool:
     if is_named(code):
         return True
     if serves(code.co_filename):
-        method = code.co_qualname.split(".")[-2:-1] not in ([], ["<locals>"])
-        return method and (code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename)
+        (of,) = code.co_qualname.split(".")[-2:-1] or ("<locals>",)
+        return of[0] not in "<_" and (  # of a class that is no wrapper of the library's own
+            code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename
+        )
     return not code.co_name.startswith("<")
 
 

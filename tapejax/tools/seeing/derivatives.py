@@ -190,10 +190,12 @@ class _Derivative:
         positions, found = list(map(self._position, self.inside)), list[Line]()
         needed = ValueSet(x for each in self.inside for x in each.inputs)
         ends = needed - local
+        own = {self._call(each) for each in self.inside} - {None}
         for each in reversed(self.before if -1 not in positions and positions == sorted(positions) else ()):
             made = ValueSet(each.outputs)
             if not made.isdisjoint(needed - local) and made.isdisjoint(self.scope.used):
-                if self._position(each) > positions[0] and not isinstance(each.op, DerivativeOp):
+                ran = self._position(each) > positions[0] or self._call(each) in own
+                if ran and not isinstance(each.op, DerivativeOp):
                     found.insert(0, each)
                     needed.update(each.inputs)
         moving = ValueSet(local)
@@ -201,6 +203,10 @@ class _Derivative:
             if not moving.isdisjoint(each.inputs[i] for i in _linked(each)):
                 moving.update(each.outputs)
         return found if moving.isdisjoint(ends) else []
+
+    def _call(self, line: Line) -> int | None:
+        """The call of a function that the derivative is of, in which a line was run."""
+        return line.calls[self.depth + 1].call if len(line.calls) > self.depth + 1 else None
 
     def _position(self, line: Line) -> int:
         return min(self.writer.made.get(x, -1) for x in line.outputs)
