@@ -20,7 +20,7 @@ from ...tape.derivative import DerivativeOp, derivative_op, taken
 from ...tape.recording import Entry
 from ...tape.slicing import Program
 from ..writing.graph import Graph, ValueSet
-from . import again, layout, mapped, scopes
+from . import again, layout, mapped, rolling, scopes
 from .batched import MappedOp
 from .calls import Line, depth_of
 from .listing import identifier
@@ -161,6 +161,7 @@ class _Derivative:
             del names.wishes[out]  # the name is the target's by now
         used = self.ends[0] in self.scope.used
         names.wishes[of] = f"{identifier(name)}_fn" if used and name else identifier(name or "function")
+        rolling.roll(function, names, self.writer.shapes)
         scopes.inline(function, names, self.depth + 2)
         self.function, self.of = function, of
         return [Statement([of], function=function), *getattr(self, f"_{self.op.kind}")()]

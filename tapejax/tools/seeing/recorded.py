@@ -32,7 +32,7 @@ from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
-from . import again, jitted, layout, scopes, trees
+from . import again, jitted, layout, rolling, scopes, trees
 from .calls import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at, stored_inside
 from .inside import traced
 from .layout import names_in
@@ -239,7 +239,8 @@ class Writer:
         self._entries += entries
         self._calls += calls
         made = ValueMap((x, start + i) for i, entry in enumerate(entries) for x in entry.outputs)
-        self.made = ValueMap([*made.items(), *self.made.items()])
+        for x, at in made.items():
+            self.made.setdefault(x, at)
         self._made_inside.update(made)
         return made
 
@@ -344,12 +345,16 @@ class Writer:
                         # a name of a library's is taken where there must be one
                         key = key if user and name != own else self.names.likes.setdefault(key, new_key())
                         self.names.wishes.setdefault(key, name)
+            for statement in found[before:]:
+                statement.place = statement.place or (None if here is None else (here.code, here.place))
             name = "" if here is None else bytecode(here.code).stores.get(here.place, "")
             for tree in ended & scope.makes:
                 over = not after or self._goes_on(tree, part[-1], after)
                 whole = name and over and not call and self._is_made_at(tree, part[-1].calls[depth], depth)
                 if whole or scope.uses(tree):
-                    found.insert(before, Statement([root := self.bind(tree, scope)], self._written(tree, scope)))
+                    whole_tree = Statement([root := self.bind(tree, scope)], self._written(tree, scope))
+                    whole_tree.place = None if here is None else (here.code, here.place)
+                    found.insert(before, whole_tree)
                     self.names.wishes |= {root: name} if name else {}
             later = part[0]
         return found[::-1]
@@ -562,6 +567,7 @@ class Writer:
         """A call of the printed function that `function` is; or what it does, if that is a call or one operation."""
         raw = self._raw(function, "f")  # before lines are laid out, which depends on the names around
         trees.map_leaves(function, self.names, self.shapes)
+        rolling.roll(function, self.names, self.shapes)
         scopes.inline(function, self.names)
         called = function.forwarded()
         known = set() if called is None else set(names_in(called.func)) & self.definitions.keys()

@@ -8,6 +8,7 @@ import functools
 import html
 import inspect
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -29,12 +30,12 @@ from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from ..writing.graph import ValueMap, ValueSet
-from . import calls, derivatives, layout, parameters, recorded, scopes, trees, unified
+from . import calls, derivatives, layout, parameters, recorded, rolling, scopes, templates, trees, unified
 from .listing import identifier, unused
 from .operations import Code, Taken
 from .parameters import Parameter
-from .spelling import NAMED_WRITTEN_OUT, WRITTEN_OUT
-from .trees import Path
+from .spelling import NAMED_WRITTEN_OUT, WRITTEN_OUT, array_text
+from .trees import FEW, Path
 
 # ---- the function ---------------------------------------------------------------------------------------------------
 
@@ -359,12 +360,6 @@ class Module:
             if "[" not in parts.names.get(x, "["):  # no parts of containers
                 names.wishes.setdefault(key, identifier(parts.names[x]))
         roots, unpacking = self._sources(parts, scope, inner)
-        used = names.roots([*ends, *(key for s in statements for key in s.keys())])
-        for x, key in scope.constants.items():
-            if key in used:
-                called = parts.names.get(x) or parts.unnamed.get(x) or writer.constants.get(x)
-                most = NAMED_WRITTEN_OUT if x in parts.names else WRITTEN_OUT
-                names.meanings[key] = layout.parsed(self.code.constant(x, called, most))
         function = scopes.Function(
             [key for name, key in roots.items() if name not in inner], [*unpacking, *statements], result
         )
@@ -374,6 +369,8 @@ class Module:
         if not self.flat:
             writer.shapes |= {key: writer.shapes[root] for root, key in roots.items() if root in writer.shapes}
             trees.map_leaves(function, names, writer.shapes)
+            rolling.roll(function, names, writer.shapes)
+        self._name_constants(parts, scope, function)
         scopes.inline(function, names, values=not self.flat)
         name = name if name == "f" else self.scope.new(name)
         if not self.flat:
@@ -382,6 +379,35 @@ class Module:
         scopes.name_all(function, names, self.writer.reserved)
         self.main[name] = scopes.lines(function, name, names)
         return name
+
+    def _name_constants(self, parts: Recorded, scope: recorded.Scope, function: scopes.Function) -> None:
+        """Defines the constants that `function` uses; that a loop begins with in the function, if nothing else reads it."""
+        writer, names = self.writer, self.writer.names
+        used = Counter(key for s in function.statements for key in s.keys()) + scopes.keys_of(function.result)
+        constants = {key: x for x, key in scope.constants.items() if used[key] == 1}
+        for s in function.statements:
+            if s.loop is not None:
+                s.expression = templates.ConstantRows(constants, functools.partial(self._rows, parts, s)).visit(
+                    s.expression
+                )
+        starts = [getattr(s.expression, "id", None) for s in function.statements if s.effects and not s.loop]
+        used = Counter(key for s in function.statements for key in s.keys()) + scopes.keys_of(function.result)
+        reached = names.roots(used)
+        for x, key in scope.constants.items():
+            if key in reached:
+                text = array_text(x, FEW) if key in starts and used[key] == 1 else None
+                called = parts.names.get(x) or parts.unnamed.get(x) or writer.constants.get(x)
+                most = NAMED_WRITTEN_OUT if x in parts.names else WRITTEN_OUT
+                names.meanings[key] = layout.parsed(text or self.code.constant(x, called, most))
+
+    def _rows(self, parts: Recorded, loop: scopes.Statement, rows: Sequence[Array]) -> str:
+        """The name of the array with the rows that a loop goes over, the user's own if there is one."""
+        every = np.stack(rows)
+        for x, name in parts.names.items():
+            if type_of(x) == type_of(every) and "[" not in name and np.array_equal(x, every):
+                return self.code.constant(x, name)
+        called = self.writer.names.wish(loop.function.parameters[-1]) if loop.function else None
+        return self.code.constant(jnp.asarray(every), f"{called or 'row'}s")
 
     def _sources(
         self, parts: Recorded, scope: recorded.Scope, inner: Mapping[str, Path]

@@ -98,7 +98,8 @@ def _in_parallel(unifier: Unifier, functions: Sequence[Function], meanings: Mapp
     statements = []
     for own in zip(*(each.statements for each in functions), strict=True):
         first, inner = own[0], [s.function for s in own]
-        if len({(len(s.outs), s.effects, s.pattern, s.function is None) for s in own}) > 1:
+        kinds = {(len(s.outs), s.effects, s.pattern, s.function is None) for s in own}
+        if len(kinds) > 1 or any(s.loop is not None for s in own):  # a loop is not compared
             raise Different
         outs: list[Key | None] = []
         for names in zip(*(s.outs for s in own), strict=True):
