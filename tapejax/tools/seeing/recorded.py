@@ -332,13 +332,7 @@ class Writer:
                 own = stored_inside(part[0], later) if not (call or stored) and one else None
                 used = ValueMap(self.operands.get(here.call, ValueMap()).items() if len(wanted) > 1 else ())
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last else ()
-                if not call and len(parts) == len(part[0].outputs):
-                    used.update(zip(part[0].outputs, parts, strict=True))
-                elif call and parts:
-                    places = (
-                        (x, returned_at(line, depth + 1)) for line in part for x in line.outputs if x in scope.used
-                    )
-                    used.update((x, parts[i]) for x, i in places if i is not None and i < len(parts))
+                used.update(self._parts_of(part, parts, depth + 1 if call else None))
                 for x in wanted:
                     if name := stored or used.get(x) or own:
                         key = scope.key(x) if len(wanted) == 1 or not stored else str(found[-1].outs[0])
@@ -358,6 +352,13 @@ class Writer:
                     self.names.wishes |= {root: name} if name else {}
             later = part[0]
         return found[::-1]
+
+    def _parts_of(self, part: Sequence[Line], names: Sequence[str], depth: int | None) -> Iterable[tuple[Value, str]]:
+        """The results of an operation, or of the call at `depth`, that the source takes apart into `names`."""
+        if depth is None:
+            return zip(part[0].outputs, names, strict=True) if len(names) == len(part[0].outputs) else ()
+        places = ((x, returned_at(line, depth)) for line in part for x in line.outputs) if names else ()
+        return [(x, names[i]) for x, i in places if i is not None and i < len(names)]
 
     def _is_writable(self, tree: str, scope: Scope) -> bool:
         """Whether it is of dicts, lists and tuples, or one like it is at hand."""
