@@ -900,7 +900,8 @@ def test_a_function_that_a_library_calls_for_each_leaf_is_part_of_one_call(progr
         loss = program(params, x)
     function = tape.as_function(loss, params, {"x": x})
     text = function.code.partition("def f(")[2]
-    assert len(re.findall(r"\b(adapted|shrunk)(_\d)?[(,]", text)) == calls, function.code
+    rounds = 2 if "for _ in range(2):" in text else 1
+    assert rounds * len(re.findall(r"\b(adapted|shrunk)(_\d)?[(,]", text)) == calls, function.code
     for scale in (1.0, 0.7):
         changed = jax.tree.map(lambda p, scale=scale: p * scale, params)
         expected, found = function(changed, x), jax.value_and_grad(pasted(function))(changed, x)

@@ -469,7 +469,8 @@ class Module:
         return tuple(map(float, jax.tree.leaves(after)))
 
     def _step_call(self, kind: Kind) -> str:
-        given = ", ".join([*self.carry, *(kind.expressions.get(n) or n for n in kind.arguments)])
+        texts = {n: text if (text := kind.expressions.get(n)) not in (None, *_CARRY) else n for n in kind.arguments}
+        given = ", ".join([*self.carry, *texts.values()])
         functions = [piece.function for piece in kind.losses]
         losses = [f"({', '.join(functions)})"] if len(functions) > 1 else ["loss"] * len(functions)
         results = [*losses, "grads"] if self.steps.evaluated else [*self.carry, *losses]

@@ -33,7 +33,7 @@ from ....tf.values.structures import is_variable, leaf_of
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
 from ....tf.values.variable import Variable
 from ...seeing.listing import Names, parts_of, user_frames
-from ...writing.graph import Graph
+from ...writing.graph import Graph, ValueSet
 from .comparing import STEPS
 
 Optimizer: TypeAlias = Any  # of Keras
@@ -133,6 +133,15 @@ class Step:
     def made_in(self) -> dict[int, Gradient]:
         """By the ids of what was computed in the blocks of gradients: the first of these gradients."""
         return {id(x): g for g in reversed(self.gradients) for entry in g.recording.entries for x in entry.outputs}
+
+    def of_variables(self) -> set[int]:
+        """The ids of what was computed in blocks of gradients from variables."""
+        computed = ValueSet()
+        for each in self.gradients:
+            held = [x for _, read in each.recording.variables.values() for x in read.values()]
+            computed |= Graph(each.recording.entries).after(held)
+        computed |= Graph(self.recording.entries).after(computed)
+        return {id(x) for x in computed}
 
     @functools.cached_property
     def resets(self) -> list[Assigned]:
@@ -274,11 +283,12 @@ class Observer:
             v: x for g in step.gradients for v, x in zip(g.variables, g.held, strict=True) if isinstance(v, Carried)
         }
         own, place, position = {v.path: x for v, x in pairs.items()}, _place(frame), len(step.recording.entries)
-        step.carried = []
+        step.carried, inside = [], step.of_variables()
+        used = {id(x) for g in step.gradients for entry in g.recording.entries for x in entry.inputs}
         for text, x in names.items():
-            if id(x) in made:
+            if id(x) in made or id(x) in inside and text not in own:
                 carried, old = self.carried.setdefault(text, Carried(text)), own.get(text, before.get(text))
-                old = x if type_of(old) != type_of(x) else old
+                old = x if type_of(old) != type_of(x) or id(x) not in made and id(old) not in used else old
                 kept = step.events if text in own else step.carried
                 kept.append(Assigned(carried, place, old, x, x, position))
                 self._own(carried, old if text in own or old is not x else jnp.zeros_like(x), x)  # type: ignore[arg-type]

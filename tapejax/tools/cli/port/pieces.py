@@ -177,7 +177,9 @@ def piece_of(
         parts.append((_key(entry.op), ins))
         kept[position] = entry._replace(inputs=tuple(map(known.resolved, entry.inputs)))
     key = tuple(parts), tuple([number(x, (-1, i)) for i, x in enumerate(ends)])
-    targets, labels = jax.tree.unflatten(tree, ends), {group: arrays for group, arrays in labels.items() if arrays}
+    # what is read beside the way to the targets is no argument
+    read = {group: {n: x for n, x in arrays.items() if id(x) in wanted} for group, arrays in labels.items()}
+    targets, labels = jax.tree.unflatten(tree, ends), {group: arrays for group, arrays in read.items() if arrays}
     return Piece(role, [subject], kept, targets, block, key, positions, list(externals.values()), labels)
 
 

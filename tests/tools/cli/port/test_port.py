@@ -22,7 +22,7 @@ SLOW = (
     "actor_critic adversarial_input agent characters classes episodes logistic metrics predictions quickstart random_data"
     " reinforce replay_buffer sampling tensors_in_lists validation word_vectors adversaries contrastive equation flow guide_loop"
     " neural_ode norm_and_dropout own_train_step policy_gradient q_learning recurrent style wasserstein momentum two_phases"
-    " gradient_norms fit_and_tape two_models"
+    " gradient_norms fit_and_tape two_models truncated_recurrence"
 ).split()
 EXAMPLES = "adversarial convolutional digits gan integrated_gradients mlp physics_informed regression vae".split()
 
