@@ -30,7 +30,7 @@ from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from ..writing.graph import ValueMap, ValueSet
-from . import calls, derivatives, layout, parameters, recorded, rolling, scopes, templates, trees
+from . import calls, derivatives, layout, parameters, recorded, rolling, scopes, templates, trees, unified
 from .listing import identifier, unused
 from .operations import Code, Taken
 from .parameters import Parameter
@@ -173,14 +173,16 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
     rest = dict(zip(list(bound)[1:], args[1:], strict=True)) if apart else ()
     first = next(iter(bound)) if apart else None
     # the function was called for this, so Python's looks at values are part of it
-    return tape._as_function(result, args[0] if apart else args, rest, names, False, first, replayable=False)
+    return tape._as_function(
+        result, args[0] if apart else args, rest, names, False, first, replayable=False, stores=False
+    )
 
 
 @dataclass
 class Recorded:
     """A recorded program: `values` are in its slots, `recording` has its entries, `owner` has for each of its sources
     whose it is. `names`: of arrays, that the user's code has; `unnamed`: of constants for which it has none; `partial`:
-    the parameters that are trees which have more in them."""
+    the parameters that are trees which have more in them; `stores`: whether the line that recorded stores what was recorded."""
 
     arguments: Sequence[Parameter]
     program: Program
@@ -195,6 +197,7 @@ class Recorded:
     unnamed: ValueMap[str]
     parameter: str = "sources"
     partial: Set[str] = frozenset()
+    stores: bool = True
 
     def held(self) -> list[Array]:
         """What the tape saw of each source."""
@@ -324,7 +327,7 @@ class Module:
     def _write(self, parts: Recorded, name: str) -> str:
         program, values, writer = parts.program, parts.values, self.writer
         self.scope.taken |= {each.name for each in parts.arguments}
-        writer.read(parts.recording, self.flat)
+        writer.read(parts.recording, self.flat, parts.stores)
         given_names = [(each.array, each.name) for each in parts.arguments if not each.path]
         writer.called = ValueMap([*parts.names.items(), *given_names])
         places = [*zip(parts.held(), parts.tree(), strict=True)]
@@ -336,6 +339,7 @@ class Module:
         writer.lines(program, values)  # which opens calls
         writer.take_trees(ValueMap(each for each in ValueMap(places).items() if each[1]), given, parts.places())
         lines = writer.lines(program, values)
+        writer.results = calls.Results(lines, [leaf.array for leaf in parts.ends.leaves])
         varying = ValueSet(values[slot] for slot in program.sources if slot is not None)
         varying.update(line.outputs[j] for line in lines for j in line.active_outs)
         scope = recorded.Scope()
@@ -372,6 +376,8 @@ class Module:
         self._name_constants(parts, scope, function)
         scopes.inline(function, names, values=not self.flat)
         name = name if name == "f" else self.scope.new(name)
+        if not self.flat:
+            unified.unify(writer, function)
         writer.define(function)
         scopes.name_all(function, names, self.writer.reserved)
         self.main[name] = scopes.lines(function, name, names)
