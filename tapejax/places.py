@@ -86,6 +86,17 @@ def transformation(place: Place) -> str:
     return _TRANSFORMATIONS.get(place[0].co_qualname, "") if is_jaxs(place[0].co_filename) else ""
 
 
+def without_own(places: Sequence[Place]) -> tuple[Place, ...]:
+    """`places` without the `jax.vmap` of JAX's that is a part of `jax.jacfwd` or of the way back of `jax.jacrev`."""
+    kinds = ["", *map(transformation, places)]
+    last = len(places) - 1
+    own = [
+        kind == "vmap" and (before == "jacfwd" or before == "jacrev" and i == last)
+        for i, (before, kind) in enumerate(zip(kinds, kinds[1:], strict=False))
+    ]
+    return tuple([place for place, inner in zip(places, own, strict=True) if not inner])
+
+
 def user_frame() -> int:
     """The `id` of the frame of the user's code that is running."""
     frame: Any = sys._getframe(1)

@@ -17,10 +17,11 @@ from ..jaxprs.cache import Cache, NotKept
 from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, snapshot
 from ..jaxprs.dependence import Links
 from ..jaxprs.fence import EvalTrace, Tracer, current_trace, jaxpr_as_fun, runs_compiled
-from ..jaxprs.types import Function, JaxProgram, Params, Positions, Primitive, Value, Values
+from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from ..tape import rules, runner
 from ..tape.operation import CACHED_OPS, JittedOp, Op, PythonOp, ToldOp
 from ..tape.primitives import TracedCall, as_it_came, silent, traced_or_refused, unrecognised
+from .schedule import Sightings
 from .trial import Trial
 
 
@@ -59,31 +60,38 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
     if isinstance(op, JittedOp):
         known = contents.facts(params["jaxpr"])
         if known.shared is None:
-            known.shared = _Shared(op.links_by, op.not_linearized, _is_first(op.name, params["jaxpr"]))
+            known.shared = _Shared(op.links_by, op.linearized, _many_like(op.name, params["jaxpr"]))
         shared: _Shared = known.shared
-        if shared.first:
-            return JittedOp(op.name, op.fn, op.call, shared.links_by, shared.not_linearized)
+        if shared.comes_back():
+            return JittedOp(op.name, op.fn, op.call, shared.links_by, shared.linearized)
         op = ToldOp(op.name, op.fn, op.call, shared.links_by)
     return op.with_call(_forward_call(primitive, params, op.call or op.fn))
 
 
-class _Shared(NamedTuple):
-    """What the operations of one program without a key share; `first`: whether there was no like of it."""
+class _Shared:
+    """What the operations of one program without a key share; `left`: how often it is still taken for one that is made anew."""
 
-    links_by: dict[Any, Links]
-    not_linearized: set[Positions]
-    first: bool
+    __slots__ = ("links_by", "linearized", "left")
+
+    def __init__(self, links_by: dict[Any, Links], linearized: dict[Any, Any], like: int):
+        self.links_by, self.linearized, self.left = links_by, linearized, like
+
+    def comes_back(self) -> bool:
+        """Whether it will most likely come once more: there was no like of it, or it came oftener than these are many.
+
+        One that is made anew at each step may come several times in a step.
+        """
+        self.left -= 1
+        return self.left < 0
 
 
-_likes: Cache[bool] = Cache(CACHED_OPS)
+_likes: Cache[Sightings] = Cache(CACHED_OPS)
 
 
-def _is_first(name: str, jaxpr: JaxProgram) -> bool:
-    """Whether there was no like of it. What is like another has most likely been made anew, and will not come back."""
+def _many_like(name: str, jaxpr: JaxProgram) -> int:
+    """How many programs like it there were before."""
     like = name, *jaxpr.in_avals, *jaxpr.out_avals, len(contents.open_jaxpr(jaxpr).eqns)
-    first = _likes.peek(like) is None
-    _likes.get(like, bool, True)
-    return first
+    return _likes.get(like, Sightings).again()
 
 
 def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Function:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import jit
 
 from ..jaxprs import cache, derivatives
 from ..jaxprs.cache import Cache
 from ..jaxprs.canonical import open_jaxpr
-from ..jaxprs.contents import facts, jaxprs_in, tells_zeros
+from ..jaxprs.contents import consts_of, facts, jaxprs_in, tells_zeros
 from ..jaxprs.dependence import Links, has_tangent, type_has_tangent
-from ..jaxprs.fence import Zero, jaxpr_as_fun, trace_context
+from ..jaxprs.fence import LOOKING_MODES, ConcreteArray, Zero, eval_jaxpr, jaxpr_as_fun, trace_context
 from ..jaxprs.types import Equation, Function, JaxProgram, Positions, Primitive, Values
 from ..tape import runner
 from ..tape.operation import JittedOp, Op, PythonOp, pullback
@@ -120,14 +122,64 @@ def _pullback(op: KeepingOp, active_ins: Positions, active_outs: Positions) -> O
     return Op(f"{op.name}_pullback", pull, key=(op, active_ins, active_outs, "kept"))
 
 
+class Linearization:
+    """A program without a key and its pullback with respect to `active_ins`, both compiled: what `jax.vjp` gives when it is
+    called once more, without the Python of it.
+
+    It holds no more than JAX keeps of the program, and not the program itself, with which it goes.
+    """
+
+    __slots__ = ("avals", "forward", "backward")
+
+    def __init__(self, op: JittedOp, active_ins: Positions, inputs: Values):
+        structures = []
+
+        def run(*flat: Any) -> Any:
+            _, vjp, every = jax.vjp(
+                _with_tangent(op.fn, flat, active_ins), *[flat[i] for i in active_ins], has_aux=True
+            )
+            residuals, structure = jax.tree.flatten(vjp)
+            structures.append(structure)
+            return every, residuals
+
+        program, (every, _) = jax.make_jaxpr(run, return_shape=True)(*inputs)
+        avals = self.avals = _with_tangents(program.out_avals[: len(every)])
+        (structure,), count = structures, len(every)
+
+        def forward(consts: Values, *flat: Any) -> tuple[list[Any], list[Any]]:
+            results = eval_jaxpr(open_jaxpr(program), consts, *flat)
+            return results[:count], results[count:]
+
+        def backward(came: tuple[int, ...], residuals: Values, cotangents: Values) -> Any:
+            ends = _ends(avals, dict(zip(came, cotangents, strict=True)))
+            return jax.tree.unflatten(structure, residuals)(ends)
+
+        self.forward = functools.partial(jit(forward), consts_of(program))
+        self.backward = jit(backward, static_argnums=0)
+
+    def run(self, inputs: Values) -> tuple[list[Any], Function]:
+        """What the program gives, and its pullback: from cotangents of some outputs to those of all `active_ins`."""
+        every, residuals = self.forward(*inputs)
+        return every, lambda cotangents: self.backward(tuple(cotangents), residuals, list(cotangents.values()))
+
+
+def _with_tangents(types: Values) -> dict[int, Any]:
+    """Those of the `types` of outputs whose values have tangents, by their positions."""
+    return {j: kind for j, kind in enumerate(types) if type_has_tangent(kind)}
+
+
+def _ends(avals: dict[int, Any], cotangents: dict[int, Any]) -> list[Any]:
+    return [cotangents[j] if j in cotangents else Zero(aval.to_ct_aval()) for j, aval in avals.items()]
+
+
 class LinearizedOp(JittedOp):
-    """A call with its pullback with respect to the inputs `active_ins`, from `jax.vjp` when it was recorded."""
+    """A call with its pullback `pull` with respect to the inputs `active_ins`, from when it was recorded."""
 
-    __slots__ = ("active_ins", "avals", "vjp")
+    __slots__ = ("active_ins", "pull")
 
-    def __init__(self, op: JittedOp, active_ins: Positions, avals: dict[int, Any], vjp: Any):
-        super().__init__(op.name, op.fn, op.call, op.links_by, op.not_linearized)
-        self.active_ins, self.avals, self.vjp = active_ins, avals, vjp
+    def __init__(self, op: JittedOp, active_ins: Positions, pull: Function):
+        super().__init__(op.name, op.fn, op.call, op.links_by, op.linearized)
+        self.active_ins, self.pull = active_ins, pull
 
     def pull_back(self, step: Step, inputs: Values, cotangents: dict[int, Any]) -> Sequence[Any]:
         if step.perturbed != self.active_ins or has_rule(self.name):
@@ -135,12 +187,10 @@ class LinearizedOp(JittedOp):
         otherwise = pullback(self, step.active_ins, tuple(cotangents), step.perturbed)
 
         def pull(*flat: Any) -> Sequence[Any]:
-            cotangent_of = dict(zip(cotangents, flat[len(inputs) :], strict=True))
-            ends = [cotangent_of[j] if j in cotangent_of else Zero(aval.to_ct_aval()) for j, aval in self.avals.items()]
             try:
-                back = self.vjp(ends)
+                back = self.pull(dict(zip(cotangents, flat[len(inputs) :], strict=True)))
             except Exception:  # of any type: it has no gradient, or a rule of the user's takes no symbolic zeros
-                self.not_linearized.add(self.active_ins)
+                self.linearized[self.active_ins] = None
                 results: Sequence[Any] = runner.current.run(otherwise, flat)
                 return results
             return [x for i, x in zip(self.active_ins, back, strict=True) if i in step.active_ins]
@@ -154,19 +204,31 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
     To run it and then `jax.vjp` of it would compile and run it twice.
     """
     active_ins = _reached(inputs, recordings)
-    if not active_ins or has_rule(op.name) or active_ins in op.not_linearized:
+    if not active_ins or has_rule(op.name) or op.linearized.get(active_ins, op) is None:
         return None
-
-    def run(*flat: Any) -> Any:
-        return jax.vjp(_with_tangent(op.fn, flat, active_ins), *[flat[i] for i in active_ins], has_aux=True)
-
     try:
-        _, vjp, every = runner.current.run(PythonOp(op.name, run), inputs)
+        every, pull = runner.current.run(PythonOp(op.name, functools.partial(_linearize, op, active_ins)), inputs)
     except Exception:  # it has no derivative: `gradient` says so, if it is asked
-        op.not_linearized.add(active_ins)
+        op.linearized[active_ins] = None
         return None
-    avals = {j: jax.typeof(x) for j, x in enumerate(every) if has_tangent(x)}
-    return every, Residuals(LinearizedOp(op, active_ins, avals, vjp), ())
+    return every, Residuals(LinearizedOp(op, active_ins, pull), ())
+
+
+_NUMBERS = (np.ndarray, np.generic, int, float, complex)
+
+
+def _linearize(op: JittedOp, active_ins: Positions, *inputs: Any) -> tuple[list[Any], Function]:
+    plain = all([not x.committed if type(x) is ConcreteArray else isinstance(x, _NUMBERS) for x in inputs])
+    if plain and not any([mode.value for mode in LOOKING_MODES]):
+        key = active_ins, trace_context(), *map(jax.typeof, inputs)
+        known = op.linearized.get(key)
+        if known is None or cache.shadow is not None:
+            known = op.linearized[key] = Linearization(op, active_ins, inputs)
+        return known.run(inputs)
+    at = _with_tangent(op.fn, inputs, active_ins)
+    _, vjp, every = jax.vjp(at, *[inputs[i] for i in active_ins], has_aux=True)
+    avals = _with_tangents([*map(jax.typeof, every)])
+    return every, lambda cotangents: vjp(_ends(avals, cotangents))
 
 
 def _reached(inputs: Values, recordings: Sequence[Recording]) -> Positions:

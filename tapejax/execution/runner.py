@@ -98,5 +98,6 @@ def _is_plain(op: Op) -> bool:
     return op.bound is None or contents.is_plain_jit(op.bound[1])
 
 
-runner.use(Fast())
+if type(runner.current) is runner.Runner:  # else a user's, who had it before this was imported
+    runner.use(Fast())
 primitives.use(Known())

@@ -218,19 +218,19 @@ class ToldDerivativeOp(ToldOp):
 class JittedOp(ToldOp):
     """A jitted function whose program has no key. JAX keeps what it compiles of the program and of its derivative.
 
-    `not_linearized`: the inputs with respect to which a runner found that it has no pullback of its own.
+    `linearized`: what a runner keeps of its pullback with respect to certain inputs, by these; None where it found none.
     """
 
-    __slots__ = ("not_linearized",)
+    __slots__ = ("linearized",)
 
     def __init__(
-        self, name: str, fn: Function, call: Function | None, links_by: dict[Any, Any], not_linearized: set[Positions]
+        self, name: str, fn: Function, call: Function | None, links_by: dict[Any, Any], linearized: dict[Any, Any]
     ):
         super().__init__(name, fn, call, links_by)
-        self.not_linearized = not_linearized
+        self.linearized = linearized
 
     def with_call(self, call: Function) -> JittedOp:
-        return JittedOp(self.name, self.fn, call, self.links_by, self.not_linearized)
+        return JittedOp(self.name, self.fn, call, self.links_by, self.linearized)
 
     def derivative(self, name: str, run: Function, key: tuple[Any, ...]) -> Op:
         return ToldOp(name, run, run, self._links_of(key))

@@ -92,7 +92,7 @@ def unrecognised(primitive: Primitive, params: Params, call: Function | None = N
     name, fn = params.get("name") or primitive.name, silent(primitive, params)
     call = call or functools.partial(primitive.bind, **params)
     plain = primitive.name in contents.JIT and contents.is_plain_jit(params) and not params["jaxpr"].effects
-    return JittedOp(name, fn, call, {}, set()) if plain else ToldOp(name, fn, call, {})
+    return JittedOp(name, fn, call, {}, {}) if plain else ToldOp(name, fn, call, {})
 
 
 def as_it_came(primitive: Primitive, params: Params, constants: int) -> Function:

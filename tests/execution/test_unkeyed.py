@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
+from tapejax.jaxprs import cache
 from tests.compiling import compiles
 
 Zero = jax.custom_derivatives.SymbolicZero
@@ -23,6 +24,7 @@ X = np.array([0.3, 1.2, -0.7], np.float32)
 
 @pytest.fixture
 def compiled():
+    cache.clear()  # of programs that other tests made, which may be like these
     with compiles() as found:
         yield found
 
@@ -116,6 +118,31 @@ def test_a_warm_step_compiles_nothing(kind, use, compiled, no_shadow):
     compiled.clear()
     gradient(f, x)
     assert compiled == []
+
+
+@pytest.mark.parametrize("use", ["jit", "jit of a loop", "jit beside"])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_warm_step_takes_no_derivative(kind, use, monkeypatch, compiled, no_shadow):
+    """The pullback of a program that comes back is compiled with it, and gives what `jax.vjp` gives, to the last bit."""
+    f, x = USES[use](MAKERS[kind]()), jnp.asarray(X)
+    expected = jax.vjp(f, x)[1](jnp.ones_like(x))[0]
+    for _ in range(2):
+        gradient(f, x)
+    calls = []
+    vjp = jax.vjp
+    monkeypatch.setattr(jax, "vjp", lambda *args, **kwargs: calls.append(args) or vjp(*args, **kwargs))
+    np.testing.assert_array_equal(gradient(f, x), expected)
+    assert not calls
+
+
+def test_a_program_that_was_traced_twice_comes_back(compiled, no_shadow, monkeypatch):
+    """As where a first call changes a setting of JAX's: the second program is like the first, but stays."""
+    g = told()
+    f, x = [jax.jit(lambda x: g(x, jnp.sin(x))) for _ in range(2)], jnp.asarray(X)
+    for h in (*f, *f[1:] * 3):
+        gradient(h, x)
+    monkeypatch.setattr(jax, "vjp", None)
+    gradient(f[1], x)
 
 
 @pytest.mark.parametrize("use", USES)

@@ -98,3 +98,25 @@ def test_the_wrapper_alone_and_then_the_rest():
     assert second == "[2. 0.]"
     assert "1.0806" in third and "1.7507" in third
     assert last == "True"
+
+
+WATCHED = """
+import tapejax as tf
+from tapejax.tape import runner
+
+class Watching(runner.Runner):
+    def run(self, op, inputs):
+        seen.append(op.name)
+        return before.run(op, inputs)
+
+seen, before = [], runner.current
+runner.use(Watching())
+x = tf.Variable(2.0)  # imports the rest
+with tf.GradientTape() as tape:
+    y = tf.sin(x)
+assert tape.gradient(y, x) is not None and {"sin", "gradient"} <= {*seen}, seen
+"""
+
+
+def test_a_runner_that_was_current_before_the_rest_was_imported_stays():
+    run("-c", WATCHED)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import os.path
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from types import CodeType
 from typing import NamedTuple
 
 from ...jaxprs.types import Positions, Value
 from ...places import NAMED, Place, is_jaxs, serves
+from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.recording import Entry, next_number
-from .listing import bytecode, expression_at
+from ..writing.graph import ValueMap, ValueSet
+from .listing import bytecode, expression_at, returned_by
 
 
 class Running(NamedTuple):
@@ -107,13 +109,68 @@ def _shared(before: Sequence[Place], after: Sequence[Place], again: bool, ran: M
     return max(level, 1)
 
 
+class Results:
+    """Which results of a call are used outside of it, or those of another call that does the same.
+
+    Args:
+      lines: all that is recorded.
+      ends: the values that are asked for.
+    """
+
+    def __init__(self, lines: Sequence[Line], ends: Sequence[Value]):
+        inside: dict[int, tuple[CodeType, int, list[Line]]] = {}
+        users = ValueMap[list[set[int]]]((x, [set()]) for x in ends)
+        for line in lines:
+            for depth, each in enumerate(line.calls[1:], 1):
+                inside.setdefault(each.call, (each.code, depth, []))[2].append(line)
+            around = {each.call for each in line.calls}
+            for x in () if isinstance(line.op, DerivativeOp) else line.inputs:  # what it takes is computed again
+                users.setdefault(x, []).append(around)
+        self._used: dict[Hashable, dict[int, set[tuple[int, int]]]] = {}
+        for call, (code, _, own) in inside.items():
+            results = (
+                (place, x) for place, x in _numbered(own) if any(call not in around for around in users.get(x, ()))
+            )
+            self._used.setdefault(_signature(code, own), {})[call] = {place for place, _ in results}
+
+    def of(self, code: CodeType, lines: Sequence[Line], wanted: Sequence[Value], depth: int) -> list[Value]:
+        """The results of a call of `code`, which ran `lines`, in the order in which it returns them: `wanted` ones and others."""
+        calls, own = self._used.get(_signature(code, lines), {}), ValueSet(wanted)
+        here = lines[-1].calls[depth].call
+        used = {place for call, places in calls.items() if call != here for place in places}
+        every = [(place, x) for place, x in _numbered(lines) if x in own or place in used]
+        places = [returned_at(lines[i], depth) for (i, _), x in every]
+        if None not in places and len({*places}) == len(places):
+            every = [pair for _, pair in sorted(zip(places, every, strict=True), key=lambda pair: pair[0] or 0)]
+        return [x for _, x in every]
+
+
+def returned_at(line: Line, depth: int) -> int | None:
+    """At which place of the tuple that a function returns the result of `line` is, which ran in the function at `depth`."""
+    code, instruction, _, place = line.calls[depth]
+    parts = returned_by(code)
+    return parts.get(bytecode(code).positions[place // 2], parts.get(bytecode(code).stores.get(instruction)))
+
+
+def _numbered(lines: Sequence[Line]) -> list[tuple[tuple[int, int], Value]]:
+    return [((i, j), line.outputs[j]) for i, line in enumerate(lines) for j in line.active_outs]
+
+
+def _signature(code: CodeType, lines: Sequence[Line]) -> Hashable:
+    """Equal where two calls run the same operations."""
+    made = ValueMap((x, place) for place, x in _numbered(lines))
+    return code, tuple([(line.op.name, line.active_outs, *map(made.get, line.inputs)) for line in lines])
+
+
 def is_function(code: CodeType) -> bool:
     """Whether calls of `code` are printed as calls: a function of the user's, or what a layer of a library computes."""
     if is_named(code):
         return True
     if serves(code.co_filename):
-        method = code.co_qualname.split(".")[-2:-1] not in ([], ["<locals>"])
-        return method and (code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename)
+        (of,) = code.co_qualname.split(".")[-2:-1] or ("<locals>",)
+        return of[0] not in "<_" and (  # of a class that is no wrapper of the library's own
+            code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename
+        )
     return not code.co_name.startswith("<")
 
 

@@ -20,7 +20,7 @@ from ...tape.derivative import DerivativeOp, derivative_op, taken
 from ...tape.recording import Entry
 from ...tape.slicing import Program
 from ..writing.graph import Graph, ValueSet
-from . import again, layout, mapped, scopes
+from . import again, layout, mapped, rolling, scopes
 from .batched import MappedOp
 from .calls import Line, depth_of
 from .listing import identifier
@@ -161,6 +161,7 @@ class _Derivative:
             del names.wishes[out]  # the name is the target's by now
         used = self.ends[0] in self.scope.used
         names.wishes[of] = f"{identifier(name)}_fn" if used and name else identifier(name or "function")
+        rolling.roll(function, names, self.writer.shapes)
         scopes.inline(function, names, self.depth + 2)
         self.function, self.of = function, of
         return [Statement([of], function=function), *getattr(self, f"_{self.op.kind}")()]
@@ -190,10 +191,12 @@ class _Derivative:
         positions, found = list(map(self._position, self.inside)), list[Line]()
         needed = ValueSet(x for each in self.inside for x in each.inputs)
         ends = needed - local
+        own = {self._call(each) for each in self.inside} - {None}
         for each in reversed(self.before if -1 not in positions and positions == sorted(positions) else ()):
             made = ValueSet(each.outputs)
             if not made.isdisjoint(needed - local) and made.isdisjoint(self.scope.used):
-                if self._position(each) > positions[0] and not isinstance(each.op, DerivativeOp):
+                ran = self._position(each) > positions[0] or self._call(each) in own
+                if ran and not isinstance(each.op, DerivativeOp):
                     found.insert(0, each)
                     needed.update(each.inputs)
         moving = ValueSet(local)
@@ -201,6 +204,10 @@ class _Derivative:
             if not moving.isdisjoint(each.inputs[i] for i in _linked(each)):
                 moving.update(each.outputs)
         return found if moving.isdisjoint(ends) else []
+
+    def _call(self, line: Line) -> int | None:
+        """The call of a function that the derivative is of, in which a line was run."""
+        return line.calls[self.depth + 1].call if len(line.calls) > self.depth + 1 else None
 
     def _position(self, line: Line) -> int:
         return min(self.writer.made.get(x, -1) for x in line.outputs)

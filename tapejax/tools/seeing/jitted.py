@@ -20,10 +20,11 @@ from ...jaxprs.evaluate import evaluate
 from ...jaxprs.fence import Literal, Tracer, transformations
 from ...jaxprs.lifting import run_equation
 from ...jaxprs.types import Equation, JaxProgram, Value, Values
-from ...places import Place, is_called, serves, transformation
+from ...places import Place, is_called, serves, transformation, without_own
 from ...tape import active
 from ...tape.operation import Op
 from ...tape.recording import Entry, Recording
+from ..writing.graph import ValueSet
 from . import transforms
 from .again import adopted
 from .inside import CASTS, OPERATIONS, frames_of, program_of
@@ -46,9 +47,10 @@ def recorded(entry: Entry, recording: Recording) -> Recording | None:
             program = _body(contents.open_jaxpr(program_of(entry, recording)))
             places = _ran_by(program, _source_of(params["jaxpr"]))
             outputs = None if places is None else _run(program, places, entry.inputs, (), inside.entries)
+            outputs = outputs and _made(outputs, inside.entries)
         except Exception:  # an input was donated, or what is called cannot run here
             return None
-    if outputs is None:
+    if not outputs:
         return None
     folded = transforms.folded(inside, outputs)
     folded.entries = restricted(folded.entries, outputs)
@@ -60,6 +62,19 @@ def _body(jaxpr: JaxProgram) -> JaxProgram:
     eqn: Any = jaxpr.eqns[0] if len(jaxpr.eqns) == 1 else None
     alone = eqn is not None and (eqn.invars, eqn.outvars) == (jaxpr.invars, jaxpr.outvars)
     return contents.open_jaxpr(eqn.params["jaxpr"]) if alone and eqn.primitive.name in contents.JIT else jaxpr
+
+
+def _made(outputs: Values, entries: list[Entry]) -> list[Value]:
+    """The results of a call, with copies of those that no operation made, or that are given back twice."""
+    made, copies = ValueSet(x for entry in entries for x in entry.outputs), list[Value]()
+    for x in outputs:
+        if x in made and x not in ValueSet(copies):
+            copies.append(x)
+        else:
+            copies.append(jnp.array(x))  # as it is, even if it is weakly typed
+            code = entries[-1].calls[0][0]
+            entries.append(Entry(Op("copy", jnp.array), (x,), (copies[-1],), None, None, ((code, -1),)))
+    return copies
 
 
 # ---- who ran an equation --------------------------------------------------------------------------------------------
@@ -86,9 +101,9 @@ def _ran_by(jaxpr: JaxProgram, source: str) -> list[tuple[Place, ...]] | None:
 def _places(eqn: Equation, source: str) -> tuple[Place, ...]:
     """Those of the functions that ran an equation which count, see `places.calls`. What goes back was run by `jax.grad`."""
     frames = itertools.dropwhile(lambda frame: _source(frame[0]) != source, reversed(frames_of(eqn)))
-    places = [place for place in frames if is_called(place[0])]
+    places = without_own([place for place in frames if is_called(place[0])])
     back = _back(places, transformations(eqn))
-    return tuple(places if back is None else places[: back + 1])
+    return places if back is None else places[: back + 1]
 
 
 def _back(places: Sequence[Place], names: Sequence[str]) -> int | None:
@@ -152,7 +167,7 @@ def _run(
         made, ins = [v for eqn in equations for v in eqn.outvars], _read_by(equations)
         # what nobody reads may be what a derivative is of
         inside = any(map(transformation, places))
-        outs = [v for v in made if last.get(v, 0) > i or v not in last and (inside or v.aval.shape == ())]
+        outs = [v for v in made if last.get(v, 0) > i or inside or v not in last and v.aval.shape == ()]
         op = Op(_name(equations), _as_function(jaxpr.replace(invars=ins, eqns=equations, outvars=outs)))
         values = read(ins)
         results = active.distinct(op.fn(*values), values)

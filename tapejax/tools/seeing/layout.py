@@ -155,12 +155,18 @@ def _formatted(text: str) -> str:
 
 def statement(head: str, expression: ast.expr, indent: str = "") -> list[str]:
     """The lines of ``head`` (``y = ``, ``return ``) and an expression."""
-    bare = head == "return " or ", " in head and head.endswith(" = ")
-    if bare and isinstance(expression, ast.Tuple) and len(expression.elts) > 1:
+    several = head == "return " or ", " in head and head.endswith(" = ")
+    if several and isinstance(expression, ast.Tuple) and len(expression.elts) > 1:
         line = f"{indent}{head}{text_of(expression)[1:-1]}"
         if len(line) <= WIDTH:
             return [line]
     return _broken(indent, head, expression, "")
+
+
+def header(target: ast.expr, rows: ast.expr, indent: str = "") -> list[str]:
+    """The lines of ``for target in rows:``."""
+    text = text_of(target)
+    return _broken(indent, f"for {text[1:-1] if isinstance(target, ast.Tuple) else text} in ", rows, ":")
 
 
 def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:

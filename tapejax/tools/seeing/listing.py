@@ -266,8 +266,8 @@ def _stored(graph: Graph) -> dict[int, str]:
 class Bytecode(NamedTuple):
     """What the instructions of a code object say: the name under which the result of each is stored right away, or the names
     of its parts, the names that loops bind, where loops begin and end, the names that others got (``x = y``), where the
-    comprehension ends that each is in (a code object of its own before Python 3.12); where in the source each is; and of those in
-    ``a, b = f(x), g(x)`` the line of all."""
+    comprehension ends that each is in (a code object of its own before Python 3.12), what computes
+    what is returned; where in the source each is; and of those in ``a, b = f(x), g(x)`` the line of all."""
 
     stores: dict[int, str]
     parts: dict[int, list[str]]
@@ -275,14 +275,15 @@ class Bytecode(NamedTuple):
     rounds: list[tuple[int, int]]
     same: dict[str | None, str]
     comprehensions: dict[int, int]
+    returned: list[int]
     positions: list[tuple[int | None, int | None, int | None, int | None]]
     pairs: dict[int, int]
 
 
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, {}, set(), [], {}, {}, list(code.co_positions()), {})
-    binding, before, parts, read, inlined, end = False, 0, list[str](), "", -1, -1
+    facts = Bytecode({}, {}, set(), [], {}, {}, [], list(code.co_positions()), {})
+    binding, before, parts, read, inlined, end, last = False, 0, list[str](), "", -1, -1, -1
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
@@ -302,7 +303,9 @@ def bytecode(code: CodeType) -> Bytecode:
             facts.rounds.append((step.argval, step.offset))
         if opname == "STORE_FAST" and read:
             facts.same[names[0]] = read
-        read = step.argval if opname == "LOAD_FAST" else ""
+        if opname == "RETURN_VALUE":
+            facts.returned.append(last)
+        read, last = step.argval if opname == "LOAD_FAST" else "", step.offset
         if opname.startswith(_STORES) and not names[0].startswith("_"):
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
         if opname != "COPY" and not (opname == "POP_TOP" and before == end):  # of ``a = b = f(x)`` or ``(a := f(x))``
@@ -370,10 +373,25 @@ def name_of_operand(operand: ast.expr, items: bool) -> str | None:
 
 def arguments_at(code: CodeType, instruction: int, parameters: Sequence[str]) -> dict[Hashable, str]:
     """By where in the source the arguments of a call are, as in `Bytecode.positions`, the parameters that they are for."""
+    given = arguments_of(code, instruction, parameters).items()
+    return {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): name for name, x in given}
+
+
+def returned_by(code: CodeType) -> dict[Hashable, int]:
+    """The place of each part of the tuple that a function returns, by its name and by where in the source it is, as in
+    `Bytecode.positions`; empty if it does not return one, written as that, in one place."""
+    ends = bytecode(code).returned
+    tree = expression_at(code, ends[0]) if len(ends) == 1 else None
+    parts = tree.elts if isinstance(tree, ast.Tuple) else []
+    places: dict[Hashable, int] = {x.id: i for i, x in enumerate(parts) if isinstance(x, ast.Name)}
+    return places | {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): i for i, x in enumerate(parts)}
+
+
+def arguments_of(code: CodeType, instruction: int, parameters: Sequence[str]) -> dict[str, ast.expr]:
+    """What a call gives for each of its `parameters`, as the source has it."""
     match expression_at(code, instruction) if instruction >= 0 else None:
         case ast.Call(args=args, keywords=keywords) if not any(isinstance(arg, ast.Starred) for arg in args):
-            given = [*zip(parameters, args, strict=False), *((each.arg or "", each.value) for each in keywords)]
-            return {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): name for name, x in given}
+            return dict(zip(parameters, args, strict=False)) | {each.arg or "": each.value for each in keywords}
     return {}
 
 

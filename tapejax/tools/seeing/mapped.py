@@ -10,7 +10,7 @@ from ...jaxprs.types import Value
 from ...tape.query import Query, Source
 from ...tape.recording import Recording
 from ..writing.graph import ValueMap, ValueSet
-from . import layout, scopes
+from . import layout, rolling, scopes
 from .calls import Line, calls_of
 from .listing import identifier
 from .recorded import Scope, Within, Writer
@@ -59,6 +59,7 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     function = Function(parameters, statements, layout.one_or_tuple(results))
     of = new_key()
     writer.names.wishes[of] = identifier("example")
+    rolling.roll(function, writer.names, writer.shapes)
     scopes.inline(function, writer.names, depth + 2)
     axes = "" if not any(op.axes) else f", in_axes={tuple(op.axes)}"
     call = layout.parsed(f"jax.vmap({of}{axes})({', '.join(arguments)})")

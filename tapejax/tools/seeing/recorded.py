@@ -32,8 +32,8 @@ from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
-from . import again, jitted, layout, scopes, sources, trees
-from .calls import Line, Running, calls_of, inside_of, is_named, name_in, stored_inside
+from . import again, jitted, layout, rolling, scopes, sources, trees
+from .calls import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at, stored_inside
 from .inside import traced
 from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
@@ -159,9 +159,11 @@ class Writer:
     def __init__(self, code: Code, derivative: Callable[[Writer, Line, Sequence[Line], int, Scope], list[Statement]]):
         self.code, self.derivative, self.reserved = code, derivative, set(code.scope.taken)
         self.names = Names()
+        self.results = Results((), ())
         self.functions: list[list[str]] = []
         self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
-        self._known: dict[tuple[CodeType, str], Key] = {}
+        self.known: dict[tuple[CodeType, str], Key] = {}
+        self.callers: dict[Key, list[Running]] = {}  # of these functions
         self._texts: dict[str, str] = {}  # the names of the functions that are written, by their texts
         self._endings: dict[str, str] = {}  # by the name of a function what it ends in: of a layer the activation
         self.paths = ValueMap[Path]()  # of what is given in trees
@@ -172,12 +174,15 @@ class Writer:
         self.operands: dict[int, ValueMap[str]] = {}  # by call: the names of values in it
         self.constants = ValueMap[str]()  # what functions call what does not vary
 
-    def read(self, recording: Recording, flat: bool) -> None:
-        """Takes a recording, of whose entries some are to be written. `flat`: without calls."""
+    def read(self, recording: Recording, flat: bool, stores: bool = True) -> None:
+        """Takes a recording, of whose entries some are to be written. `flat`: without calls; `stores`: whether lines of the block
+        store what they record."""
         self.folds = not flat
         self._recording, entries = recording, recording.entries
         self._entries = list(entries)
         self._calls = [calls[:1] if flat else calls for calls in calls_of(entries)]
+        if not stores:
+            self._calls = [(*(each._replace(instruction=-1) for each in own[:1]), *own[1:]) for own in self._calls]
         self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
         self.sourced = Sourced(self)
         self._around: list[tuple[int, int, int]] = []  # the positions of what opened calls did, with that of each call
@@ -244,7 +249,8 @@ class Writer:
         self._around.append((start, len(self._entries), position or 0))
         self._calls += calls
         made = ValueMap((x, start + i) for i, entry in enumerate(entries) for x in entry.outputs)
-        self.made = ValueMap([*made.items(), *self.made.items()])
+        for x, at in made.items():
+            self.made.setdefault(x, at)
         self._made_inside.update(made)
         return made
 
@@ -333,25 +339,28 @@ class Writer:
             entire = spelled is not None and here is not None and place == (here.code, here.place)
             last = not after or again or entire
             if here is not None:
-                one = len(wanted) == 1 or call and len(found[-1].outs) == 1
+                one = (call or len(part[0].outputs) == 1) and len(found[-1].outs) == 1
                 stored = bytecode(here.code).stores.get(here.instruction) if last and one else None
                 own = stored_inside(part[0], later) if not (call or stored) and one else None
                 used = ValueMap(self.operands.get(here.call, ValueMap()).items() if len(wanted) > 1 else ())
-                parts = bytecode(here.code).parts.get(here.instruction, ()) if last and not call else ()
-                if len(parts) == len(part[0].outputs):
-                    used.update(zip(part[0].outputs, parts, strict=True))
+                parts = bytecode(here.code).parts.get(here.instruction, ()) if last else ()
+                used.update(self._parts_of(part, parts, depth + 1 if call else None))
                 for x in wanted:
                     if name := stored or used.get(x) or own:
                         key = scope.key(x) if len(wanted) == 1 or not stored else str(found[-1].outs[0])
                         # a name of a library's is taken where there must be one
                         key = key if user and name != own else self.names.likes.setdefault(key, new_key())
                         self.names.wishes.setdefault(key, name)
+            for statement in found[before:]:
+                statement.place = statement.place or (None if here is None else (here.code, here.place))
             name = "" if here is None else bytecode(here.code).stores.get(here.place, "")
             for tree in ended & scope.makes:
                 over = not after or self._goes_on(tree, part[-1], after)
                 whole = name and over and not call and self._is_made_at(tree, part[-1].calls[depth], depth)
                 if whole or scope.uses(tree):
-                    found.insert(before, Statement([root := self.bind(tree, scope)], self._written(tree, scope)))
+                    whole_tree = Statement([root := self.bind(tree, scope)], self._written(tree, scope))
+                    whole_tree.place = None if here is None else (here.code, here.place)
+                    found.insert(before, whole_tree)
                     self.names.wishes |= {root: name} if name else {}
             later = part[0]
         return found[::-1]
@@ -373,6 +382,13 @@ class Writer:
             part = list(run)
             parts += [part] if call else sources.parts_of(part) if self.folds else [[line] for line in part]
         return parts
+
+    def _parts_of(self, part: Sequence[Line], names: Sequence[str], depth: int | None) -> Iterable[tuple[Value, str]]:
+        """The results of an operation, or of the call at `depth`, that the source takes apart into `names`."""
+        if depth is None:
+            return zip(part[0].outputs, names, strict=True) if len(names) == len(part[0].outputs) else ()
+        places = ((x, returned_at(line, depth)) for line in part for x in line.outputs) if names else ()
+        return [(x, names[i]) for x, i in places if i is not None and i < len(names)]
 
     def _is_writable(self, tree: str, scope: Scope) -> bool:
         """Whether it is of dicts, lists and tuples, or one like it is at hand."""
@@ -418,14 +434,14 @@ class Writer:
         calls = [self._calls[self.made[x]] for x in jax.tree.leaves(self.shapes[tree])]
         return all(each[depth : depth + 1] == (place,) for each in calls)
 
-    def argument(self, x: Value, active: bool, scope: Scope) -> str:
-        """The code for an input."""
+    def argument(self, x: Value, active: bool, scope: Scope, filled: bool = True) -> str:
+        """The code for an input. `filled`: whether what makes it may be written in its place."""
         active = active or self.sourced.is_line(x, scope)
-        filled = None if active or scope.varying_around(x) else self._filled(x)
+        full = None if active or scope.varying_around(x) or not filled else self._filled(x)
         # at the top others than these have names, in functions that are called they would be parameters
-        if filled is not None and (scope.parent is not None or _UNIFORM.match(filled)):
+        if full is not None and (scope.parent is not None or _UNIFORM.match(full)):
             text = new_key()
-            self.names.meanings[text] = layout.parsed(filled)
+            self.names.meanings[text] = layout.parsed(full)
             return text
         text = scope.key(x) if active else scope.other(x)
         if path := self.paths.get(x):
@@ -443,13 +459,17 @@ class Writer:
         outs = [scope.key(x) if j in line.active_outs and x in scope.used else None for j, x in enumerate(line.outputs)]
         # the results of a function with a gradient of the user's, which is called
         count = getattr(line.op, "results", 0)
-        args = ["None"] * count
-        args += [self.argument(x, i in line.active_ins, scope) for i, x in enumerate(line.inputs) if i >= count]
+        given = ValueSet()  # for parameters
         if line.calls:
             code, instruction, call, _ = line.calls[-1]
             names = handed_on([(code, instruction), *(line.inside if serves(code.co_filename) else ())])
             if len(names) == len(line.inputs):
                 self._note(call, zip(line.inputs, names, strict=True))
+                own = () if serves(code.co_filename) else parameters_of(code)
+                given.update(x for x, name in zip(line.inputs, names, strict=True) if name in own)
+        args = ["None"] * count
+        for i, x in enumerate(line.inputs[count:], count):
+            args.append(self.argument(x, i in line.active_ins, scope, filled=x not in given))
         text = self.code.operation(line.op, line.inputs, args, line.active_ins)
         return [Statement([*outs], layout.parsed(text), pattern=pattern_of(text))]
 
@@ -493,11 +513,12 @@ class Writer:
         results: list[ast.expr] = []
         outs: list[Key | None] = []
         caller = lines[-1].calls[depth - 1]
-        apart = len(bytecode(caller.code).parts.get(caller.instruction, ())) == len(wanted)
-        for x, tree in [(x, None) for x in wanted] if apart else [*self._by_tree(wanted, scope)]:
+        returned = self.results.of(code, lines, wanted, depth)
+        apart = len(bytecode(caller.code).parts.get(caller.instruction, ())) == len(returned)
+        for x, tree in [(x, None) for x in returned] if apart else [*self._by_tree(returned, scope)]:
             if tree is None:
                 results.append(ast.Name(inner.key(x), ast.Load()))
-                outs.append(scope.key(x))
+                outs.append(scope.key(x) if x in scope.used else None)
             else:
                 results.append(ast.Name(inner.part((tree,), jax.tree.leaves(self.shapes[tree])), ast.Load()))
                 outs.append(root := self.bind(tree, scope))
@@ -539,7 +560,7 @@ class Writer:
             for s in statements:
                 filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
                 s.expression = shapes.visit(layout.replaced(s.expression, filled))
-        expression = self._applied(code, function, handed)
+        expression = self._applied(code, function, handed, caller)
         if user:
             keys = result.elts if isinstance(result, ast.Tuple) else [result]
             self.names.likes |= {
@@ -578,10 +599,11 @@ class Writer:
                 del scope.trees[key]
         return root
 
-    def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str]) -> ast.expr:
+    def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str], caller: Running) -> ast.expr:
         """A call of the printed function that `function` is; or what it does, if that is a call or one operation."""
         raw = self._raw(function, "f")  # before lines are laid out, which depends on the names around
         trees.map_leaves(function, self.names, self.shapes)
+        rolling.roll(function, self.names, self.shapes)
         scopes.inline(function, self.names)
         called = function.forwarded()
         known = set() if called is None else set(names_in(called.func)) & self.definitions.keys()
@@ -593,11 +615,12 @@ class Writer:
             return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
         own = [key for key in dict.fromkeys(re.findall(r"ж\d+", raw)) if key not in self.definitions]
         text = re.sub(r"ж\d+", lambda m: f"v{own.index(m[0])}" if m[0] in own else m[0], raw)
-        if (code, text) not in self._known:
-            key = self._known[code, text] = new_key()
-            self.names.wishes[key], self.definitions[key] = function.wish, function
+        if (code, text) not in self.known:
+            key = self.known[code, text] = new_key()
+            self.names.wishes[key], self.definitions[key], self.callers[key] = function.wish, function, []
+        self.callers[self.known[code, text]].append(caller)
         args: list[ast.expr] = [layout.parsed(handed[key]) for key in function.parameters]
-        return ast.Call(ast.Name(self._known[code, text], ast.Load()), args, [])
+        return ast.Call(ast.Name(self.known[code, text], ast.Load()), args, [])
 
     def _raw(self, function: Function, name: str) -> str:
         """Its text with keys in place of names."""
@@ -717,7 +740,8 @@ class Writer:
         free = [(key, x, active) for key, x, active in given if wishes[key] is None]
         unnamed = [key for key, x, active in free if active or not self._is_made_in(x, lines[-1], depth)]
         if not serves(code.co_filename):  # a library may convert its arguments in any order
-            unnamed += [root for root in roots if self.names.wish(root) not in arguments]
+            own = {*arguments, *code.co_freevars}
+            unnamed += [root for root in roots if self.names.wish(root) not in own]
         if len(unnamed) == 1 or not serves(code.co_filename):
             wishes |= zip(unnamed, left, strict=False)
         self.names.wishes |= {key: name for key, _, active in given if (name := wishes[key] or ("" if active else "c"))}
@@ -727,6 +751,10 @@ class Writer:
         self._note(caller.call, ((x, handed.get(wishes[key] or "", fixed.get(x))) for key, x, _ in given))
         order = {name: i for i, name in enumerate(arguments)}
         places = {key: -1 for key in roots} | {key: len(order) for key, *_ in given}
+        parts = (
+            (name, own) for name in filter(None, wishes.values()) for own in arguments if name.startswith(f"{own}_")
+        )
+        order = {name: order[own] for name, own in parts} | order  # of a tree they stand where it stood
         return sorted(places, key=lambda key: order.get(wishes.get(key) or self.names.wish(key) or "", places[key]))
 
 

@@ -6,13 +6,18 @@ are others: each has a level, 0 for the outermost.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
-from ...jaxprs.types import Value, Values
+from ...jaxprs import contents
+from ...jaxprs.evaluate import evaluate, needed
+from ...jaxprs.fence import Literal
+from ...jaxprs.lifting import run_equation
+from ...jaxprs.types import Equation, JaxProgram, Value, Values
 from ...places import Place, transformation
 from ...tape.operation import Op
 from ...tape.recording import Entry
@@ -85,23 +90,44 @@ def restricted(entries: Sequence[Entry], wanted: Iterable[Value]) -> list[Entry]
 
 def parts(entries: Sequence[Entry], wanted: Iterable[Value]) -> list[Entry | None]:
     """For each entry what of it leads to what is `wanted`."""
-    needed, used = list[Entry | None](), ValueSet(wanted)
+    leading, used = list[Entry | None](), ValueSet(wanted)
     for entry in reversed(entries):
         kept = [i for i, x in enumerate(entry.outputs) if x in used]
         whole = len(kept) == len(entry.outputs) or type(entry.op) is not Op
-        needed.append((entry if whole else _part(entry, kept)) if kept else None)
-        used.update(entry.inputs if kept else ())
-    return needed[::-1]
+        part = (entry if whole else _part(entry, kept)) if kept else None
+        leading.append(part)
+        used.update(() if part is None else part.inputs)
+    return leading[::-1]
 
 
 def _part(entry: Entry, kept: Sequence[int]) -> Entry:
-    def run(*xs: Value) -> list[Value]:
-        outs = jax.tree.leaves(fn(*xs))
-        return [outs[i] for i in kept]
+    """An entry with some of its results, and the inputs that these depend on."""
+    flat = jax.make_jaxpr(lambda *xs: _outputs(entry.op, xs, kept))(*entry.inputs)
+    jaxpr = contents.open_jaxpr(flat)
+    equations = [eqn for eqn, _ in needed(flat, jaxpr.outvars)]
+    read = {v for v in (*jaxpr.outvars, *(v for eqn in equations for v in eqn.invars)) if not isinstance(v, Literal)}
+    used = [i for i, v in enumerate(jaxpr.invars) if v in read]
 
-    fn = entry.op.fn
-    op = Op(entry.op.name, run)
-    return entry._replace(op=op, outputs=tuple([entry.outputs[i] for i in kept]), kept=None)
+    def run(*xs: Value) -> list[Value]:
+        known = dict(zip(used, xs, strict=True))
+        inputs = [known.get(i) for i in range(len(jaxpr.invars))]
+        return evaluate(flat, inputs, functools.partial(run_equation, {}), equations=equations)
+
+    ins, outs = tuple([entry.inputs[i] for i in used]), tuple([entry.outputs[i] for i in kept])
+    return entry._replace(op=Op(entry.op.name, run), inputs=ins, outputs=outs, kept=None)
+
+
+def _outputs(op: Op, inputs: Values, kept: Sequence[int]) -> list[Value]:
+    """Results of an operation, of which no equation is in a function under `jax.jit`."""
+    outs = _inlined(jax.make_jaxpr(op.fn)(*inputs), inputs)
+    return [outs[i] for i in kept]
+
+
+def _inlined(program: JaxProgram, inputs: Values) -> list[Value]:
+    def equation(eqn: Equation, xs: Values) -> Sequence[Value]:
+        return _inlined(eqn.params["jaxpr"], xs) if eqn.primitive.name in contents.JIT else run_equation({}, eqn, xs)
+
+    return evaluate(program, inputs, equation)
 
 
 def run(entries: Sequence[Entry], wanted: Values, known: ValueMap[Value]) -> list[Value]:

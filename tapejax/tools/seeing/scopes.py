@@ -10,11 +10,11 @@ import ast
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ...places import Line
+from ...places import Line, Place
 from ...tape.recording import next_number
 from . import layout
 from .layout import INDENT, WIDTH, names_in
@@ -52,13 +52,25 @@ def names_used(function: Function) -> Iterator[Key]:
             yield node.id
 
     for s in function.statements:
-        yield from calls(s.expression) if s.function is None else names_used(s.function)
+        yield from calls(s.expression) if s.function is None or s.loop else ()
+        yield from names_used(s.function) if s.function is not None else ()
     yield from calls(function.result)
 
 
 @dataclass
+class Loop:
+    """How the rounds of a loop are written. Its function takes what is carried, and gives that for the next round and what is
+    appended to lists; so many there are of each. `target`: what a round takes of the rows, the other parameters."""
+
+    target: ast.expr
+    carried: int
+    lists: int
+
+
+@dataclass
 class Statement:
-    """``outs = expression``; or the definition of a local function, of which `outs` has the key."""
+    """``outs = expression``; or the definition of a local function, of which `outs` has the key; or a loop, whose round is the
+    function: `outs` are what is carried, lists, and what else is used of the last round, the expression is what it goes over."""
 
     outs: list[Key | None]
     expression: ast.expr = ast.Constant(None)
@@ -67,9 +79,14 @@ class Statement:
     pattern: str = ""  # how results are taken apart: "{0}, ({1}, {2})"
     origins: tuple[Line, ...] = ()  # the recorded lines that it came of
     pair: tuple[int, int] | None = None  # the same for those of one ``a, b = f(x), g(x)``
+    place: Place | None = None  # the instruction of the function around it that ran it
+    loop: Loop | None = None
 
     def keys(self) -> Counter[Key]:
         """What it uses."""
+        if self.loop is not None and self.function is not None:
+            changed = self.outs[: self.loop.carried + self.loop.lists]
+            return keys_of(self.expression) + self.function.free() + Counter(out for out in changed if out)
         return keys_of(self.expression) if self.function is None else self.function.free()
 
 
@@ -187,8 +204,9 @@ class Names:
 # ---- what is used once is written where it is used -------------------------------------------------------------------
 
 
-def inline(function: Function, names: Names, depth: int = 1, values: bool = True) -> None:
-    """Writes temporaries of `function` where they are used, up to the width of a line. `values`: not only local functions."""
+def inline(function: Function, names: Names, depth: int = 1, values: bool = True, called: bool = True) -> None:
+    """Writes temporaries of `function` where they are used, up to the width of a line. `values`: not only local functions;
+    `called`: whether it is no round of a loop."""
     done: list[Statement] = []
     todo = list(function.statements)
     while todo:
@@ -198,7 +216,10 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
         uses = [] if kept else [i for i, t in enumerate(todo) if t.keys()[out]]
         total = sum(todo[i].keys()[out] for i in uses) + keys_of(function.result)[out]
         expression: ast.expr | None = s.expression
-        if s.function is not None:
+        if s.loop is not None and s.function is not None:
+            inline(s.function, names, depth + 1, values, called=False)
+            kept = True
+        elif s.function is not None:
             if not total:
                 continue
             inline(s.function, names, depth + 1, values)
@@ -212,7 +233,7 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
             if _moved(function, todo, uses, s, expression, names, depth):
                 continue
         done.append(s)
-    if depth > 1 and done and (call := _handed_on(done[-1], function.result, names)) is not None:
+    if depth > 1 and called and done and (call := _handed_on(done[-1], function.result, names)) is not None:
         function.result, function.origins = call, (*done.pop().origins, *function.origins)
     function.statements = _paired(done)
 
@@ -288,22 +309,77 @@ def name_all(function: Function, names: Names, reserved: set[str]) -> None:
     """Gives each key in `function` a name. `reserved`: names that have a meaning already."""
     blocked = reserved | {name for name in names_used(function) if not is_key(name)}
     blocked |= names.used(function.free())
-    uses = [*(s.keys() for s in function.statements), keys_of(function.result)]
-    last = {key: i for i, keys in enumerate(uses) for key in names.roots(keys)}
     current: dict[str, Key] = {}  # by name: the value that has it now
     for key in function.parameters:
         if key not in names.meanings:
             _name(key, names, blocked | current.keys(), current, "x")
+    _name_statements(function, names, blocked, current, reserved, set())
+
+
+def _name_statements(
+    function: Function, names: Names, blocked: set[str], current: dict[str, Key], reserved: set[str], fixed: Set[Key]
+) -> None:
+    """Names what the statements of `function` make. `current`: by name the value that has it now; `fixed`: what has a name."""
+    uses = [*(s.keys() for s in function.statements), keys_of(function.result)]
+    last = {key: i for i, keys in enumerate(uses) for key in names.roots(keys)}
     for i, s in enumerate(function.statements):
+        if s.loop is not None:
+            _name_loop(s, names, blocked | {name for name, key in current.items() if last.get(key, -1) >= i}, reserved)
+            current |= {names.given[out]: out for out in s.outs if out is not None}
+            continue
         if s.function is not None:
             name_all(s.function, names, reserved)
         _name_lambdas(s.expression, names, reserved)
         held = {name for name, key in current.items() if last.get(key, -1) > i}
+        begins = s.effects and len(s.outs) == 1 and not (s.function or s.pattern)
+        start = names.given.get(getattr(s.expression, "id", "")) if begins else None
         for out in s.outs:
-            if out is not None:
+            if out is not None and start and names.wish(out) is None and start not in blocked | held:
+                names.given[out] = start  # what a loop begins with, which has no name either
+                current[start] = out
+            elif out is not None and out not in fixed:
                 _name(out, names, blocked | held, current, "t")
                 held.add(names.given[out])
     _name_lambdas(function.result, names, reserved)
+
+
+def _name_loop(s: Statement, names: Names, blocked: set[str], reserved: set[str]) -> None:
+    """Names what a loop binds. What is carried keeps its name where nothing reads it after it has changed."""
+    round_, loop, fixed = s.function, s.loop, set[Key]()
+    assert round_ is not None and loop is not None and isinstance(round_.result, ast.Tuple)
+    carried, results, current = round_.parameters[: loop.carried], round_.result.elts, dict[str, Key]()
+    blocked = blocked | {names.given[key] for key in carried}
+    for key in round_.parameters[loop.carried :]:
+        _name(key, names, blocked | current.keys(), current, "x")
+    blocked |= current.keys()
+    _name_lambdas(s.expression, names, reserved)
+    for i, key in enumerate(carried):
+        others = [*results[:i], *results[i + 1 :]]
+        for out in _holders(key, getattr(results[i], "id", ""), round_, others, names):
+            if out not in fixed:
+                names.given[out] = names.given[key]
+                fixed.add(out)
+    _name_statements(round_, names, blocked, current, reserved, fixed)
+
+
+def _holders(key: Key, to: Key, round_: Function, others: Sequence[ast.expr], names: Names) -> list[Key]:
+    """What may have the name of `key`, which is carried, until it is `to`; nothing, if `key` is read after that is made."""
+    made = {out: i for i, each in enumerate(round_.statements) for out in each.outs if out}
+    if to not in made:
+        return []
+
+    def is_read(x: Key, after: int) -> bool:
+        later = round_.statements[after + 1 :]
+        used = names.roots(itertools.chain(*(each.keys() for each in later), *map(keys_of, others)))
+        closed = (each.function for each in round_.statements if each.function and not used.isdisjoint(each.outs))
+        return x in used.union(*(names.roots(function.free()) for function in closed))
+
+    holders, holder = list[Key](), key
+    for out, at in made.items():
+        if at < made[to] and names.wish(out) == names.wish(key) and not (is_read(holder, at) or is_read(out, made[to])):
+            holders.append(out)
+            holder = out
+    return [] if is_read(holder, made[to]) else [*holders, to]
 
 
 def _name(key: Key, names: Names, taken: set[str], current: dict[str, Key], default: str) -> None:
@@ -331,7 +407,7 @@ def body(function: Function, names: Names, indent: str) -> list[str]:
     found = names.expressions()
     text: list[str] = []
     for s in function.statements:
-        if s.function is not None and text and text[-1]:
+        if s.function is not None and s.loop is None and text and text[-1]:
             text.append("")
         text += _statement_lines(s, names, found, indent)
     return text
@@ -351,6 +427,9 @@ def lines(function: Function, name: str, names: Names, indent: str = "") -> list
 
 
 def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:
+    if s.loop is not None:
+        yield from _loop_lines(s, names, found, indent)
+        return
     if s.function is not None:
         assert s.outs[0] is not None
         yield from lines(s.function, names.given[s.outs[0]], names, indent)
@@ -359,8 +438,29 @@ def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], 
     outs = ["_" if out is None else names.given[out] for out in s.outs]
     head = re.sub(r"\((_, )*_,?\)", "_", s.pattern.format(*outs)) if s.pattern else ", ".join(outs)
     expression = layout.replaced(s.expression, found)
+    if isinstance(expression, ast.Name) and expression.id == head:
+        return
     text = layout.statement(f"{head} = " if outs else "", expression, indent)
     if len(text[0]) > WIDTH and len(outs) > 1 and not s.pattern:
         text = layout.statement(") = ", expression, indent)
         text = [f"{indent}(", *(f"{indent}{INDENT}{out}," for out in outs), *text]
     yield from layout.with_origins(text, s.origins)
+
+
+def _loop_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:
+    round_, loop, inner = s.function, s.loop, indent + INDENT
+    assert round_ is not None and loop is not None and isinstance(round_.result, ast.Tuple)
+    target, rows = (layout.replaced(x, found) for x in (loop.target, s.expression))
+    yield from layout.with_origins(layout.header(target, rows, indent), s.origins)
+    text = body(round_, names, inner)
+    results = [layout.replaced(x, found) for x in round_.result.elts]
+    outs = [names.given[out] for out in s.outs if out is not None]
+    stop = loop.carried + loop.lists
+    for name, x in zip(outs[loop.carried : stop], results[loop.carried : stop], strict=True):
+        text += layout.statement("", ast.Call(layout.parsed(f"{name}.append"), [x], []), inner)
+    pairs = [*zip(outs[: loop.carried], results[: loop.carried], strict=True)]
+    changed = [(name, x) for name, x in pairs if getattr(x, "id", "") != name]
+    if changed:
+        head = ", ".join(name for name, _ in changed)
+        text += layout.statement(f"{head} = ", layout.one_or_tuple([x for _, x in changed]), inner)
+    yield from text

@@ -8,6 +8,7 @@ import functools
 import html
 import inspect
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -29,12 +30,12 @@ from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from ..writing.graph import ValueMap, ValueSet
-from . import calls, derivatives, layout, parameters, recorded, scopes, trees
+from . import calls, derivatives, layout, parameters, recorded, rolling, scopes, templates, trees, unified
 from .listing import identifier, unused
 from .operations import Code, Taken
 from .parameters import Parameter
-from .spelling import NAMED_WRITTEN_OUT, WRITTEN_OUT
-from .trees import Path
+from .spelling import NAMED_WRITTEN_OUT, WRITTEN_OUT, array_text
+from .trees import FEW, Path
 
 # ---- the function ---------------------------------------------------------------------------------------------------
 
@@ -172,14 +173,16 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
     rest = dict(zip(list(bound)[1:], args[1:], strict=True)) if apart else ()
     first = next(iter(bound)) if apart else None
     # the function was called for this, so Python's looks at values are part of it
-    return tape._as_function(result, args[0] if apart else args, rest, names, False, first, replayable=False)
+    return tape._as_function(
+        result, args[0] if apart else args, rest, names, False, first, replayable=False, stores=False
+    )
 
 
 @dataclass
 class Recorded:
     """A recorded program: `values` are in its slots, `recording` has its entries, `owner` has for each of its sources
     whose it is. `names`: of arrays, that the user's code has; `unnamed`: of constants for which it has none; `partial`:
-    the parameters that are trees which have more in them."""
+    the parameters that are trees which have more in them; `stores`: whether the line that recorded stores what was recorded."""
 
     arguments: Sequence[Parameter]
     program: Program
@@ -194,6 +197,7 @@ class Recorded:
     unnamed: ValueMap[str]
     parameter: str = "sources"
     partial: Set[str] = frozenset()
+    stores: bool = True
 
     def held(self) -> list[Array]:
         """What the tape saw of each source."""
@@ -323,7 +327,7 @@ class Module:
     def _write(self, parts: Recorded, name: str) -> str:
         program, values, writer = parts.program, parts.values, self.writer
         self.scope.taken |= {each.name for each in parts.arguments}
-        writer.read(parts.recording, self.flat)
+        writer.read(parts.recording, self.flat, parts.stores)
         given_names = [(each.array, each.name) for each in parts.arguments if not each.path]
         writer.called = ValueMap([*parts.names.items(), *given_names])
         places = [*zip(parts.held(), parts.tree(), strict=True)]
@@ -335,6 +339,7 @@ class Module:
         writer.lines(program, values)  # which opens calls
         writer.take_trees(ValueMap(each for each in ValueMap(places).items() if each[1]), given, parts.places())
         lines = writer.lines(program, values)
+        writer.results = calls.Results(lines, [leaf.array for leaf in parts.ends.leaves])
         varying = ValueSet(values[slot] for slot in program.sources if slot is not None)
         varying.update(line.outputs[j] for line in lines for j in line.active_outs)
         scope = recorded.Scope()
@@ -358,13 +363,6 @@ class Module:
             if "[" not in parts.names.get(x, "["):  # no parts of containers
                 names.wishes.setdefault(key, identifier(parts.names[x]))
         roots, unpacking = self._sources(parts, scope, inner)
-        used = names.roots([*ends, *(key for s in statements for key in s.keys())])
-        for x, key in scope.constants.items():
-            if key in used:
-                called = parts.names.get(x) or parts.unnamed.get(x) or writer.constants.get(x)
-                most = NAMED_WRITTEN_OUT if called else WRITTEN_OUT
-                called = called or unused("c", {*names.wishes.values()})
-                names.meanings[key] = layout.parsed(self.code.constant(x, called, most))
         function = scopes.Function(
             [key for name, key in roots.items() if name not in inner], [*unpacking, *statements], result
         )
@@ -374,12 +372,46 @@ class Module:
         if not self.flat:
             writer.shapes |= {key: writer.shapes[root] for root, key in roots.items() if root in writer.shapes}
             trees.map_leaves(function, names, writer.shapes)
+            rolling.roll(function, names, writer.shapes)
+        self._name_constants(parts, scope, function)
         scopes.inline(function, names, values=not self.flat)
         name = name if name == "f" else self.scope.new(name)
+        if not self.flat:
+            unified.unify(writer, function)
         writer.define(function)
         scopes.name_all(function, names, self.writer.reserved)
         self.main[name] = scopes.lines(function, name, names)
         return name
+
+    def _name_constants(self, parts: Recorded, scope: recorded.Scope, function: scopes.Function) -> None:
+        """Defines the constants that `function` uses; that a loop begins with in the function, if nothing else reads it."""
+        writer, names = self.writer, self.writer.names
+        used = Counter(key for s in function.statements for key in s.keys()) + scopes.keys_of(function.result)
+        constants = {key: x for x, key in scope.constants.items() if used[key] == 1}
+        for s in function.statements:
+            if s.loop is not None:
+                s.expression = templates.ConstantRows(constants, functools.partial(self._rows, parts, s)).visit(
+                    s.expression
+                )
+        starts = [getattr(s.expression, "id", None) for s in function.statements if s.effects and not s.loop]
+        used = Counter(key for s in function.statements for key in s.keys()) + scopes.keys_of(function.result)
+        reached = names.roots(used)
+        for x, key in scope.constants.items():
+            if key in reached:
+                text = array_text(x, FEW) if key in starts and used[key] == 1 else None
+                called = parts.names.get(x) or parts.unnamed.get(x) or writer.constants.get(x)
+                most = NAMED_WRITTEN_OUT if called else WRITTEN_OUT
+                called = called or unused("c", {*names.wishes.values()})
+                names.meanings[key] = layout.parsed(text or self.code.constant(x, called, most))
+
+    def _rows(self, parts: Recorded, loop: scopes.Statement, rows: Sequence[Array]) -> str:
+        """The name of the array with the rows that a loop goes over, the user's own if there is one."""
+        every = np.stack(rows)
+        for x, name in parts.names.items():
+            if type_of(x) == type_of(every) and "[" not in name and np.array_equal(x, every):
+                return self.code.constant(x, name)
+        called = self.writer.names.wish(loop.function.parameters[-1]) if loop.function else None
+        return self.code.constant(jnp.asarray(every), f"{called or 'row'}s")
 
     def _sources(
         self, parts: Recorded, scope: recorded.Scope, inner: Mapping[str, Path]

@@ -22,7 +22,7 @@ from ...tape.recording import Entry, Recording
 from ...tape.structures import sources_of, targets_of
 from ...tf.values import reading
 from ...tf.values.types import Nest
-from ..writing.graph import ValueMap
+from ..writing.graph import ValueMap, ValueSet
 
 
 def looking(method: Method) -> Method:
@@ -133,9 +133,11 @@ class Seen(GradientTape):
         parameter: str | None = None,
         replayable: bool = True,
         spaces: Sequence[dict[str, Any]] | None = None,
+        stores: bool = True,
     ) -> Any:
         """`as_function`. `called`: names for arrays; `parameter`: that of the first parameter; `replayable`:
-        whether what was not recorded is looked for; `spaces`: where names are, if not in the code that is running."""
+        whether what was not recorded is looked for; `spaces`: where names are, if not in the code that is running; `stores`:
+        whether the line of the user's that recorded stores what was recorded."""
         from . import listing, parameters, source, steps, transforms, trees
 
         ends, starts = targets_of(target), sources_of(sources)
@@ -173,10 +175,24 @@ class Seen(GradientTape):
 
         arrays = [*values, *(leaf.array for leaf in starts.leaves)]
         arrays += [x for entry in recording.entries for x in entry.inputs if isinstance(x, jax.Array)]
-        names, unnamed = ValueMap([*named.only(arrays).items(), *called.items()]), named.unnamed(arrays)
+        block = ValueSet(x for entry in recording.entries if len(entry.calls) < 2 and not stores for x in entry.outputs)
+        own = named.only([x for x in arrays if x not in block])
+        names, unnamed = ValueMap([*own.items(), *called.items()]), named.unnamed(arrays)
         first = parameter or ("params" if tree is not None or source.is_tree(sources, names) else "sources")
         parts = source.Recorded(
-            rest.all, program, values, recording, owner, sources, starts, target, ends, names, unnamed, first
+            rest.all,
+            program,
+            values,
+            recording,
+            owner,
+            sources,
+            starts,
+            target,
+            ends,
+            names,
+            unnamed,
+            first,
+            stores=stores,
         )
         return source.TapeFunction(
             function, functools.partial(source.printed, parts, flat), rest.signature, tree, parts

@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...jaxprs.types import Values
-from ...places import transformation
+from ...places import transformation, without_own
 from ...tape import active
 from ...tape.recording import Entry, Recording
 from ..writing.graph import ValueSet
 from . import batched, gradients
 from .regions import Fold, Region, parts, runs
 
-_RECOGNISERS = {"gradient": gradients.recognised, "vmap": batched.recognised}
+_RECOGNISERS = {
+    "gradient": gradients.recognised,
+    "jacfwd": gradients.recognised_jacobian,
+    "jacrev": gradients.recognised_jacobian,
+    "vmap": batched.recognised,
+}
 
 
 def folded(recording: Recording, wanted: Values) -> Recording:
@@ -27,11 +32,12 @@ def folded(recording: Recording, wanted: Values) -> Recording:
     shorter = recording.continuation()
     shorter.entries = []
     positions: list[int] = []  # of each entry in what is new
+    entries = [entry._replace(calls=without_own(entry.calls)) for entry in recording.entries]
     with active.outside():
-        for start, stop, new in _replaced(recording.entries, ValueSet(wanted), 0):
+        for start, stop, new in _replaced(entries, ValueSet(wanted), 0):
             first = len(shorter.entries)
             shorter.entries += [_plain(entry) for entry in new]
-            same = new == recording.entries[start:stop]
+            same = new == entries[start:stop]
             positions += range(first, len(shorter.entries)) if same else [first] * (stop - start)
             for x in () if same else (x for entry in new for x in entry.outputs):
                 shorter.bound.pop(id(x), None)  # what it came of is no longer one of the entries

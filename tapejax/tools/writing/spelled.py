@@ -82,24 +82,18 @@ def _same(form: Any, other: Any) -> tuple[int | None, ...] | None:
 def _numbers(program: JaxProgram) -> Iterator[str]:
     """The numbers in a program, and the sizes of its results, as texts."""
     jaxpr = contents.open_jaxpr(program)
-    for v in jaxpr.outvars:
-        shape = tuple(getattr(v.aval, "shape", ()))
-        yield from map(str, shape)
-        if shape:
-            yield str(shape)
     for eqn in jaxpr.eqns:
-        for key in ("axes", "axis", "dimension", "dimensions", "y", "permutation", "new_sizes"):
+        for key in ("start_indices", "axes", "axis", "dimension", "dimensions", "y", "permutation", "new_sizes"):
             value = eqn.params.get(key)
             if isinstance(value, tuple) and all(isinstance(x, int) for x in value):
-                yield from map(str, value)
-                yield str(value)
+                yield from (*map(str, value), str(value))
             elif isinstance(value, int):
                 yield str(value)
-        yield from (
-            repr(float(v.val))
-            for v in eqn.invars
-            if isinstance(v, Literal) and np.ndim(v.val) == 0 and not isinstance(v.val, bool) and np.isrealobj(v.val)
-        )
+        values = (np.asarray(v.val) for v in eqn.invars if isinstance(v, Literal))
+        yield from (repr(x.item()) for x in values if x.ndim == 0 and x.dtype.kind in "if")
+    for v in jaxpr.outvars:
+        shape = tuple(getattr(v.aval, "shape", ()))
+        yield from (*map(str, shape), str(shape))
 
 
 def round_length(operations: Sequence[Any]) -> int:

@@ -13,6 +13,7 @@ import pytest
 
 import tapejax as tf
 from benchmarks.library_steps import CASES
+from tapejax.jaxprs import cache
 from tests.compiling import compiles
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
@@ -35,6 +36,7 @@ def test_a_step(name, x64, no_shadow):
     library = name.partition("_")[0]
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
+    cache.clear()  # of other steps, whose programs may be like these
     with jax.enable_x64(x64):
         function, x = CASES[name]()
         expected = jax.grad(function)(x)

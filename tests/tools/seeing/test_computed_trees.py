@@ -83,10 +83,9 @@ def sgd(params, grads):
 
 
 def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
-    grads = gradients(params, x, y)
-    params = sgd(params, grads)
-    grads = gradients(params, x, y)
-    params = sgd(params, grads)
+    for _ in range(2):
+        grads = gradients(params, x, y)
+        params = sgd(params, grads)
     loss = loss_fn(params, x, y)
     return loss
 """

@@ -316,6 +316,16 @@ def test_a_softmax_over_one_class_is_constant(name):
     assert "single class" in said and "saturated" not in said
 
 
+@pytest.mark.parametrize("take", [jnp.take, lambda x, i: x.at[i].get(mode="fill", fill_value=0)])
+def test_an_index_beyond_the_end(take):
+    table, ids = jnp.arange(3.0), jnp.array([3, 7])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(table)
+        loss = jnp.sum(take(table, ids))
+    (note,) = tape.explain(loss, table)[0].reasons
+    assert note.kind == "zero" and "beyond the end" in note.message and "within the shape" in note.remedy
+
+
 # ---- gradients too small for their dtype ----
 
 

@@ -203,9 +203,9 @@ def loss(w):
 
 
 def f(source):
-    w = source - 0.1 * jax.grad(loss)(source)
-    w = w - 0.1 * jax.grad(loss)(w)
-    w = w - 0.1 * jax.grad(loss)(w)
+    w = source
+    for _ in range(3):
+        w = w - 0.1 * jax.grad(loss)(w)
     value = loss(w)
     return value
 """

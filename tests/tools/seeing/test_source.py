@@ -455,7 +455,12 @@ def test_names_inside_functions():
     with tf.GradientTape() as tape:
         loss = net(tf.constant(np.ones((2, 3), np.float32)))
     code = tape.as_function(loss, ws).code
-    for text in ("ws_0, ws_1 = sources", "hidden = jax.nn.relu(hidden @ ws_1)", "logits = ", "loss = "):
+    for text in (
+        "ws_0, ws_1 = sources",
+        "for w in [ws_0, ws_1]:\n        hidden = jax.nn.relu(hidden @ w)",
+        "logits = ",
+        "loss = ",
+    ):
         assert text in code, code
 
 

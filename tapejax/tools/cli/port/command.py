@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from .. import runner
 from . import comparing
 from .comparing import STEPS
 from .module import Module
-from .observing import Observer
+from .observing import Observer, Place
 from .pieces import Refused
 
 TOLERANCE = 1e-3  # of a loss, relative to its size
@@ -56,12 +57,26 @@ def port(
             status = 0 if not end.code else 1
         finally:
             run_functions_eagerly(eagerly)
+        if observer.failed is not None:
+            return _refuse(unexpected(*observer.failed))
         if status:
             return _refuse(f"{program} does not run whole: see above, and `python -m tapejax check {program}`")
         try:
             return _write(observer, path, target, tolerance)
         except Refused as refusal:
             return _refuse(str(refusal))
+        except Exception as error:
+            place = observer.steps[0].gradients[0].place if observer.steps else (os.fspath(path), 1)
+            return _refuse(unexpected(place, error))
+
+
+def unexpected(place: Place, error: BaseException) -> str:
+    """What is said of an error of port's own, at a line of the program; the whole of it where a developer wants it."""
+    if os.environ.get("TAPEJAX_PORT_TRACEBACK"):
+        traceback.print_exception(error)
+    at = f"{Path(place[0]).name}:{place[1]}"
+    said = str(error).strip().partition("\n")[0][:200]
+    return str(Refused(at, "unexpected", kind=type(error).__name__, error=said))
 
 
 def _refuse(message: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import linecache
 import os.path
 import re
@@ -12,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -26,7 +28,7 @@ from ...seeing.tables import sections
 from ...writing.graph import ValueMap
 from .comparing import STEPS
 from .observing import Applied, Carried, Gradient, Observer, Optimizer
-from .optimizers import optax_text
+from .optimizers import optax_slots, optax_text
 from .pieces import Kind, Piece, Refused, as_function, where
 from .steps import Steps
 
@@ -57,10 +59,13 @@ class Module:
         self.steps = Steps(observer)
         self.module = source.Module(taken={*_TAKEN})
         self.optimizers: dict[int, tuple[Optimizer, str, list[str]]] = {}  # by id; its name, and what it updates
+        self.restored: dict[
+            int, dict[str, Any]
+        ] = {}  # by the ids of optimizers: what those had that were applied before
         self.helpers: list[str] = []
         self.definitions: list[str] = []  # of optimizers
         self.groups = self._groups()
-        self.updates = [self._update(kind) for kind in self.steps.kinds]
+        self.updates = self._updates()
 
     # -- the tree of parameters
 
@@ -81,20 +86,31 @@ class Module:
             return dict(self._paths(list(updated_by)))
         found: dict[str, tuple[str, ...]] = {}
         for i, names in enumerate(together.values(), 1):
-            paths = [str(getattr(self.steps.variables[name], "path", "")).split("/")[:-1] for name in names]
+            variables = [self.steps.variables[name] for name in names]
+            paths = ["" if isinstance(v, Carried) else str(getattr(v, "path", "")) for v in variables]
             shared = os.path.commonprefix(names).strip("_0123456789")
             shared = shared if len(shared) > 1 else ""
-            starts = [*os.path.commonprefix(paths)[:1], models.get(names[0], ""), shared, f"part_{i}"]
+            starts = [
+                *os.path.commonprefix([path.split("/")[:-1] for path in paths])[:1],
+                models.get(names[0], ""),
+                shared,
+                f"part_{i}",
+            ]
             tops = {path[0] for path in found.values()}
             group = next(start for start in starts if start.isidentifier() and start not in tops)
-            found |= {name: (group, *path) for name, path in self._paths(names)}
+            alone = len(names) == 1 and "/" not in paths[0]
+            found |= {names[0]: (names[0],)} if alone else {n: (group, *path) for n, path in self._paths(names)}
         return found
 
     def _paths(self, names: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        paths = _renumbered(source.tree_paths([self.steps.variables[name] for name in names]))
-        for i, name in enumerate(names):
-            path = (name,) if paths is None else tuple(re.sub(r"\W", "_", key) for key in paths[i])
-            yield name, path
+        """The variables' own paths, as Keras's have them, without what is common to all; of another its name."""
+        own = {name: tuple(str(getattr(self.steps.variables[name], "path", "")).split("/")) for name in names}
+        own = {name: path for name, path in own.items() if len(path) > 1}
+        start = len(trees.common_path(own.values())) if len(own) == len(names) > 1 else 0
+        paths = [own[name][start:] if name in own else (name,) for name in names]
+        paths = paths if len(set(paths)) == len(paths) else [(name,) for name in names]
+        for name, path in zip(names, _renumbered(paths), strict=True):
+            yield name, tuple(re.sub(r"\W", "_", key) for key in path)
 
     def _tree(self, values: dict[str, Any]) -> dict[str, Any]:
         """Values of variables by name, as the nested dicts that the written functions take."""
@@ -122,43 +138,67 @@ class Module:
 
     def _update(self, kind: Kind) -> str:
         lines, state_lines = list[str](), list[str]()
-        several = len(kind.losses) > 1
-        for i, piece in enumerate(kind.losses, 1):
-            lines += self._loss(kind, piece, f"_{i}" if several else "")
-            if isinstance(piece.targets, tuple):
-                state_lines.append(f"found_{i}" if several else "found")
-        carried = [n for n in kind.arguments if n in self.steps.variables]
-        if carried:
-            lines.insert(0, f"params = params | {{{', '.join(f'{n!r}: {n}' for n in carried)}}}")
+        ends = [f"_{i}" if len(kind.losses) > 1 else "" for i in range(1, len(kind.losses) + 1)]
+        for piece, end in zip(kind.losses, ends, strict=True):
+            lines += self._loss(kind, piece, end)
+            state_lines += [f"found{end}"] if isinstance(piece.targets, tuple) else []
         updated = "params"
         for piece in kind.of_role("change"):
             lines += self._applied(kind, piece, updated)
             updated = "updated"
         for piece in kind.of_role("assign"):
-            function = self._printed(kind, piece, "assigned_values")
-            call = self._call(kind, piece, function, updated)
-            trained = [n for n in piece.targets if n in self.groups]
-            rest = [n for n in piece.targets if n not in self.groups]
-            if trained and rest:
-                lines.append(f"assigned = {call}")
-            params, state = ('assigned["params"]', 'assigned["state"]') if trained and rest else (call, call)
-            if trained:
-                whole = set(trained) == set(self.groups)
-                lines.append(f"updated = {params if whole else self._helper('merged') + f'({updated}, {params})'}")
-                updated = "updated"
-            if rest:
-                state_lines.append(state)
+            updated = self._assigned(kind, piece, updated, lines, state_lines)
         if state_lines:
             lines.append(f"state = {' | '.join(['state', *state_lines])}")
-        values = ", ".join(f"value_{i + 1}" for i in range(len(kind.losses))) if several else "value"
-        returned = [updated if n == "params" else n for n in self.carry]
+        returned = [] if self.steps.evaluated else [updated if n == "params" else n for n in self.carry]
+        for word in ("value", "grads") if self.steps.evaluated else ("value",):
+            values = [word + end for end in ends]
+            some = any(each.losses for each in self.steps.kinds)
+            returned += values if len(values) == 1 or not some else [f"({', '.join(values)})"]
         text = [
             "@jax.jit",
             f"def {kind.name}({', '.join([*self.carry, *kind.arguments])}):",
-            f'    """The step at {where(kind.block)}: the new {", ".join(self.carry)}, and the losses of the old."""',
-            *_laid_out([*lines, f"return {', '.join(returned)}, {f'({values})' if several else values}"], "    "),
+            f'    """{self._said(kind)}"""',
+            *_laid_out([*lines, f"return {', '.join(returned)}"], "    "),
         ]
         return "\n".join(text)
+
+    def _updates(self) -> list[str]:
+        """The functions of the steps; kinds that differ in nothing but their lines are one."""
+        known_by_text: dict[str, Kind] = {}
+        for kind in self.steps.kinds:
+            _, head, _, *body = self._update(kind).split("\n")
+            text = "\n".join([head.removeprefix(f"def {kind.name}"), *body])
+            if (known := known_by_text.setdefault(text, kind)) is not kind:
+                known.take(kind)
+                self.steps.kind_of |= {step.number: known for step in kind.steps}
+        self.steps.kinds = list(known_by_text.values())
+        texts = []
+        for i, (text, kind) in enumerate(known_by_text.items()):
+            kind.name = f"update_{i}" if i else "update"
+            head, *body = text.split("\n")
+            texts.append("\n".join(["@jax.jit", f"def {kind.name}{head}", f'    """{self._said(kind)}"""', *body]))
+        return texts
+
+    def _said(self, kind: Kind) -> str:
+        at, held = where(kind.blocks[0]), ", ".join(self.carry)
+        if self.steps.evaluated:
+            return f"The losses at {at}, and their gradients, for the optimizer that the program calls."
+        return f"The step at {at}: the new {held}" + (", and the losses of the old." if kind.losses else ".")
+
+    def _assigned(self, kind: Kind, piece: Piece, updated: str, lines: list[str], state_lines: list[str]) -> str:
+        """Adds what a program assigns itself; returns the name of the new parameters."""
+        call = self._call(kind, piece, self._printed(kind, piece, "assigned_values"), updated)
+        trained = [n for n in piece.targets if n in self.groups]
+        rest = [n for n in piece.targets if n not in self.groups]
+        if trained and rest:
+            lines.append(f"assigned = {call}")
+        params, state = ('assigned["params"]', 'assigned["state"]') if trained and rest else (call, call)
+        state_lines += [state] if rest else []
+        if trained:
+            whole = set(trained) == set(self.groups)
+            lines.append(f"updated = {params if whole else self._helper('merged') + f'({updated}, {params})'}")
+        return "updated" if trained else updated
 
     @property
     def carry(self) -> list[str]:
@@ -168,6 +208,9 @@ class Module:
 
     def _loss(self, kind: Kind, piece: Piece, end: str) -> list[str]:
         gradient: Gradient = piece.subject[0]
+        if piece.role == "value":
+            piece.function = self._printed(kind, piece, gradient.name, where(gradient))
+            return [f"value{end} = {self._call(kind, piece, piece.function, 'params')}"]
         if any(x.dtype.kind == "c" for x in piece.labels.get("params", {}).values()):
             raise Refused(where(gradient), "complex")
         function = self._printed(kind, piece, gradient.name, where(gradient))
@@ -209,12 +252,20 @@ class Module:
         return group
 
     def _call(self, kind: Kind, piece: Piece, function: str, updated: str) -> str:
-        texts = {group: updated if group == "updated" else self._local(kind, group) for group in piece.labels}
+        texts = {group: updated if group == "updated" else self._local(kind, group) for group in self._read(piece)}
         return f"{function}({', '.join(texts.get(name, name) for name in self._arguments(piece))})"
 
     def _arguments(self, piece: Piece) -> list[str]:
-        first = ["params"] if piece.role == "loss" and "params" not in piece.labels else []
-        return [*first, *piece.labels, *dict.fromkeys(piece.arguments.values())]
+        return [*self._read(piece), *dict.fromkeys(piece.arguments.values())]
+
+    def _read(self, piece: Piece) -> dict[str, dict[str, Value]]:
+        """The groups that a piece reads, each with all that is in it: the printed function takes it whole."""
+        groups: dict[str, dict[str, Value]] = {"params": {}} if piece.role == "loss" or not piece.labels else {}
+        for group, values in {**groups, **piece.labels}.items():
+            members = self.steps.members("state" if group == "state" else "params")
+            held = {name: self.steps.initial[name] for name in members} if group != "updated" else {}
+            groups[group] = held | values if group in ("params", "state") else values
+        return groups
 
     def _printed(self, kind: Kind, piece: Piece, wish: str, at: str = "") -> str:
         """The name of the function that a piece is; `at` is its line."""
@@ -228,7 +279,7 @@ class Module:
             rest = {n: x for n, x in targets.items() if n not in self.groups}
             targets = {"params": self._tree(trained), "state": rest} if trained and rest else self._tree(trained) | rest
         shown = replace(piece, targets=targets)
-        trees = {self._local(kind, group): self._tree(values) for group, values in piece.labels.items()}
+        trees = {self._local(kind, group): self._tree(values) for group, values in self._read(piece).items()}
         try:
             try:
                 function = as_function(shown, trees, names, whole=True)
@@ -237,11 +288,9 @@ class Module:
                     raise
                 # the tape only suspects it, and all steps are the same operations
                 function = as_function(shown, trees, names, whole=False)
-            # a function that does not read all of a tree must do nothing to all of it
-            whole = {"state": set(self.steps.members("state"))}
-            read = {group: set(values) for group, values in piece.labels.items()}
-            parts = {self._local(kind, group) for group in read if read[group] != whole.get(group, set(self.groups))}
-            function.recorded.partial = parts
+            # a function that is not given all of a tree must do nothing to all of it
+            given = {g: set(values) for g, values in piece.labels.items() if g not in ("params", "state")}
+            function.recorded.partial = {self._local(kind, g) for g in given if given[g] != set(self.groups)}
             found = self.module.add(function, wish)
         except (ValueError, TypeError, LookupError, NotImplementedError) as error:
             raise Refused(at or self.path.name, "no code", error=error) from error
@@ -267,8 +316,9 @@ class Module:
                 raise Refused(at, "different variables")
             return known
         mine = [each for p in self.steps.changes() for each in p.subject if each.optimizer is optimizer]
-        if min(each.count for each in mine) > 0:
-            raise Refused(at, "restored")
+        mine.sort(key=lambda each: each.count)
+        if any(b.count > a.count + 1 for a, b in itertools.pairwise(mine[:STEPS])):
+            raise Refused(at, "applied elsewhere")
         if len({tuple(map(id, each.variables)) for each in mine}) > 1:
             raise Refused(at, "different variables")
         rates = dict.fromkeys(each.rate for each in mine)
@@ -279,6 +329,7 @@ class Module:
             raise Refused(at, "rate", rates=", ".join(f"{r:.4g}" for r in rates))
         else:
             rate = repr(float(f"{applied.rate:.7g}"))
+        self._restore(mine[0], names, scheduled)
         text, look = optax_text(optimizer, rate, scheduled, at)
         name = self.module.scope.new(identifier(applied.name))
         self.optimizers[id(optimizer)] = optimizer, name, names
@@ -286,6 +337,16 @@ class Module:
         new = not any(known.startswith(comment) for known in self.definitions)
         self.definitions.append(comment * new + "\n".join(_laid_out([f"{name} = {text}"])))
         return name
+
+    def _restore(self, applied: Applied, names: list[str], scheduled: bool) -> None:
+        """Notes what Keras's optimizer had when the first step began."""
+        if applied.count:
+            held: dict[str, Any] = {"count": np.int32(applied.count)}
+            for field, values in optax_slots(applied, scheduled).items():
+                of = {self.steps.name(v): x for v, x in zip(applied.variables, values, strict=True)}
+                tree = self._tree({n: of[n] for n in names})
+                held[field] = tree[self._tops(names)[0]] if len(self._tops(names)) == 1 else tree
+            self.restored[id(applied.optimizer)] = held
 
     def _schedule(self, schedule: Any, at: str) -> str:
         """The name of a function of the count of updates, which the schedule is."""
@@ -317,23 +378,34 @@ class Module:
         one = len(updates) == 1
         data |= {} if one else {f"updates/{i}": np.asarray(updates.index(name)) for i, name in enumerate(plan)}
         constants = [*small, *(f'{name} = jnp.asarray(NPZ["constants/{name}"])' for name in arrays)]
+        optimizers = self.optimizers.values()
+        for name in ["restored"] * bool(self.restored) + ["merged"] * bool(self._resets(first)):
+            self._helper(name)
         parts = [PARTS["tree"].replace("def f", "def tree").strip(), *self.helpers, *self.module.functions]
         body = "\n\n\n".join([*parts, "\n".join(self.definitions)]).rstrip()
         init = [f'{group} = tree("{group}")' for group in self.carry[:2] if group != "opt_state"]
         starts = [
-            (name, f"jax.jit({name}.init)({self._part('params', names)})")
-            for _, name, names in self.optimizers.values()
+            (id(o), name, f"jax.jit({name}.init)({self._part('params', names)})") for o, name, names in optimizers
         ]
+        slots = self.restored
+        for i, (key, name, text) in enumerate(starts):
+            at = "" if len(starts) == 1 else f"[{name!r}]"
+            starts[i] = key, name, f'restored({text}, tree("slots"){at})' if key in slots else text
+            data |= {"/".join(["slots", *[name] * bool(at), *path]): x for path, x in _flat(slots.get(key, {}))}
         if len(starts) == 1:
-            init.append(f"opt_state = {starts[0][1]}")
+            init.append(f"opt_state = {starts[0][2]}")
         elif starts:
-            init.append(f"opt_state = {{{', '.join(f'{n!r}: {text}' for n, text in starts)}}}")
+            init.append(f"opt_state = {{{', '.join(f'{n!r}: {text}' for _, n, text in starts)}}}")
         everything = body + "\n".join(constants)
         kept = [x for key, x in data.items() if not key.startswith(("losses/", "numbers/", "updates/"))]
         wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in kept)
         drawn = first[0].recording.x64 and "jax.random." in body  # other bits than with 32
         wide = wide or drawn or bool(re.search(r"(float|int|uint)64", re.sub(r"#.*", "", everything)))
         numbers = any(key.startswith("numbers/") for key in data)
+        choice = "" if one else f'        step = ({", ".join(updates)})[NPZ[f"updates/{{i}}"]]\n'
+        for group in self._resets(first):
+            choice += f'        {group} = merged({group}, tree(f"set {group} {{i}}"))\n'
+        evaluated, some = self.steps.evaluated, any(kind.losses for kind in self.steps.kinds)
         text = PARTS["head"].format(
             program=self.path.name,
             call=self._step_call(self.steps.kinds[0]),
@@ -348,9 +420,12 @@ class Module:
             init="\n".join(_laid_out(init, "    ")),
             updates="\n\n\n".join(self.updates),
             steps=len(plan),
+            choice=choice,
+            results=", ".join([*([] if evaluated else self.carry), *["losses"] * some, *["_"] * evaluated]),
+            given=", ".join([*self.carry, "**batch(i)"]),
             step=plan[0] if one else "step",
-            choice="" if one else f'        step = ({", ".join(updates)})[NPZ[f"updates/{{i}}"]]\n',
             batch=PARTS["batch with numbers" if numbers else "batch"].replace("def f(", "def batch(").strip(),
+            values="losses" if some else "params",
         )
         return text, data
 
@@ -369,6 +444,9 @@ class Module:
         data |= {f"state/{name}": np.asarray(steps.initial[name]) for name in steps.members("state")}
         for i, step in enumerate(first):
             data[f"losses/{i}"] = np.asarray(self.expected(step))
+            for name, x in steps.resets[step.number].items():
+                group = steps.group(steps.variables[name])
+                data["/".join([f"set {group} {i}", *self.groups.get(name, (name,))])] = np.asarray(x)
             kind = steps.kind_of[step.number]
             for name, values in kind.arguments.items():
                 value = values[kind.steps.index(step)]
@@ -376,16 +454,27 @@ class Module:
                 data[f"{group}/{i}/{name}"] = np.asarray(value)
         return data
 
+    def _resets(self, first: Sequence[Any]) -> list[str]:
+        """The groups in which variables are set anew between the steps."""
+        names = {name for step in first for name in self.steps.resets[step.number]}
+        groups = {self.steps.group(self.steps.variables[name]) for name in names}
+        return [group for group in _CARRY if group in groups]
+
     def expected(self, step: Any) -> tuple[float, ...]:
-        """The losses of a step that its update has."""
-        losses, kind = self.observer.losses[step.number], self.steps.kind_of[step.number]
-        return tuple(losses[int(piece.name.rpartition("_")[2]) - 1] for piece in kind.losses)
+        """The losses of a step that its update has; where no update has any, the sums of the parameters."""
+        kind = self.steps.kind_of[step.number]
+        if any(each.losses for each in self.steps.kinds):
+            return tuple(piece.subject[kind.steps.index(step)].loss for piece in kind.losses)
+        after = self._tree({name: np.sum(np.asarray(x)) for name, x in self.steps.after(step).items()})
+        return tuple(map(float, jax.tree.leaves(after)))
 
     def _step_call(self, kind: Kind) -> str:
-        carry = ", ".join(self.carry)
-        given = ", ".join([*self.carry, *(kind.expressions.get(n) or n for n in kind.arguments)])
-        losses = f"({', '.join(piece.function for piece in kind.losses)})" if len(kind.losses) > 1 else "loss"
-        return f"{carry}, {losses} = {kind.name}({given})"
+        texts = {n: text if (text := kind.expressions.get(n)) not in (None, *_CARRY) else n for n in kind.arguments}
+        given = ", ".join([*self.carry, *texts.values()])
+        functions = [piece.function for piece in kind.losses]
+        losses = [f"({', '.join(functions)})"] if len(functions) > 1 else ["loss"] * len(functions)
+        results = [*losses, "grads"] if self.steps.evaluated else [*self.carry, *losses]
+        return f"{', '.join(results)} = {kind.name}({given})"
 
     def _types(self) -> str:
         lines = []
@@ -402,33 +491,59 @@ class Module:
         wrapped = [row for line in lines for row in textwrap.wrap(line, 118, subsequent_indent="    ")]
         return "\n".join(wrapped).replace("~", " ") + "\n"
 
+    def _file(self, file: str) -> str:
+        return "" if file == str(self.path) else f"{Path(file).name}:"
+
+    def _where_set(self) -> list[str]:
+        """A comment: what the program sets anew between the steps, and where."""
+        names = {name for values in self.steps.resets.values() for name in values}
+        events = [
+            e for step in self.observer.steps for e in step.resets if self.steps.names.get(id(e.variable)) in names
+        ]
+        lines = dict.fromkeys(f"{self._file(e.place[0])}{e.place[1]}" for e in events)
+        parts = []
+        for name in sorted(names):
+            path = "".join(f"[{key!r}]" for key in self.groups.get(name, (name,)))
+            parts.append(self.steps.group(self.steps.variables[name]) + path)
+        at = f" (lines {', '.join(lines)})" if lines else ""
+        said = "as main() does, put what the program begins anew with"
+        return [f"# Between steps, {said}{at} into {', '.join(parts)}."] if parts else []
+
     def _where(self) -> str:
         """A comment: which lines of the program are the step, and what to put there."""
         lines = ["# Before the loop of the program: " + f"{', '.join(self.carry)} = init()"]
         for kind in self.steps.kinds:
-            places = sorted({kind.block.place} | {place for step in kind.steps for place in self.steps.places(step)})
-            names = {place: f"{Path(place[0]).name}:" if place[0] != str(self.path) else "" for place in places}
-            numbers = ", ".join(f"{name}{n}" for (_, n), name in names.items())
-            lines.append(f"# In place of the lines {numbers}: {self._step_call(kind)}")
+            runs = list(dict.fromkeys(tuple(self.steps.places(step)) for step in kind.steps))
+            runs = [run for run in runs if not any(set(run) < set(other) for other in runs)]
+            texts = [", ".join(f"{self._file(file)}{n}" for file, n in run) for run in runs]
+            lines.append(f"# In place of the lines {', and of '.join(texts)}: {self._step_call(kind)}")
             if kind.name == "update":
-                lines += [f"#   {name}{n}: {linecache.getline(f, n).strip()}"[:110] for (f, n), name in names.items()]
-            if any(isinstance(self.steps.variables.get(n), Carried) for n in kind.arguments):
-                lines.append("# params holds what the arguments become.")
+                lines += [f"#   {self._file(f)}{n}: {linecache.getline(f, n).strip()}"[:110] for f, n in runs[0]]
+        lines += self._where_set()
         return "\n".join(row for line in lines for row in textwrap.wrap(line, 118, subsequent_indent="#     "))
 
 
-def _renumbered(paths: list[tuple[str, ...]] | None) -> list[tuple[str, ...]] | None:
+def _renumbered(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Paths with the numbers of layers in other layers counted anew in each, so that layers that are alike have alike trees."""
     numbers: dict[tuple[str, ...], dict[str, str]] = {}
-    for path in paths or ():
+    for path in paths:
         for i, key in enumerate(path[1:-1], 1):
             known = numbers.setdefault(path[:i], {})
             base = re.sub(r"_\d+$", "", key)
             known.setdefault(key, unused(base, known.values(), 1))
-    return paths and [
+    return [
         tuple([numbers[path[:i]][key] if 0 < i < len(path) - 1 else key for i, key in enumerate(path)])
         for path in paths
     ]
+
+
+def _flat(tree: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The leaves of nested dicts, with their paths."""
+    for key, x in tree.items():
+        if isinstance(x, dict):
+            yield from _flat(x, (*path, key))
+        else:
+            yield (*path, key), np.asarray(x)
 
 
 def _laid_out(lines: Sequence[str], indent: str = "") -> Iterator[str]:

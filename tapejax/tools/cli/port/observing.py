@@ -9,25 +9,31 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import traceback
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, TypeAlias
 from unittest import mock
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from ....jaxprs.fence import Tracer
 from ....jaxprs.types import Value
-from ....tape.active import copied, outside
+from ....tape.active import copied, eager, outside
 from ....tape.gradient_tape import GradientTape
-from ....tape.recording import Recording
+from ....tape.recording import Recording, type_of
 from ....tape.structures import sources_of, targets_of
+from ....tf.libraries import keras_trainer
 from ....tf.values import keras_fence, nest, reading
 from ....tf.values.structures import is_variable, leaf_of
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
 from ....tf.values.variable import Variable
 from ...seeing.listing import Names, parts_of, user_frames
+from ...writing.graph import Graph, ValueSet
 from .comparing import STEPS
 
 Optimizer: TypeAlias = Any  # of Keras
@@ -64,6 +70,10 @@ class Gradient:
     held: list[Array]  # what these held
     found: list[Array | None]
     entries: range
+    inside: bool = (
+        False  # a Jacobian, say, or of each example: its operations are printed as part of what is made of it
+    )
+    asked: bool = False  # by an optimizer of SciPy's, which alone sees it
 
     @property
     def loss(self) -> float:
@@ -84,6 +94,7 @@ class Applied:
     after: list[Array]
     rate: float
     count: int  # how often it was applied before
+    slots: dict[str, list[Array]]  # what it held then, if it was: by names of its own for each of `variables`
 
 
 @dataclass(eq=False)
@@ -95,6 +106,8 @@ class Assigned:
     before: Array
     value: Value
     after: Array
+    position: int = 0  # of it among the entries of its step
+    later: bool = True  # than all gradients of its step
 
 
 @dataclass(eq=False)
@@ -105,6 +118,7 @@ class Step:
     gradients: list[Gradient] = field(default_factory=list)
     applied: list[Applied] = field(default_factory=list)
     events: list[Assigned] = field(default_factory=list)
+    carried: list[Assigned] = field(default_factory=list)  # what tensors became that no gradient is with respect to
 
     @functools.cached_property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -120,26 +134,51 @@ class Step:
         """By the ids of what was computed in the blocks of gradients: the first of these gradients."""
         return {id(x): g for g in reversed(self.gradients) for entry in g.recording.entries for x in entry.outputs}
 
+    def of_variables(self) -> set[int]:
+        """The ids of what was computed in blocks of gradients from variables."""
+        computed = ValueSet()
+        for each in self.gradients:
+            held = [x for _, read in each.recording.variables.values() for x in read.values()]
+            computed |= Graph(each.recording.entries).after(held)
+        computed |= Graph(self.recording.entries).after(computed)
+        return {id(x) for x in computed}
+
+    @functools.cached_property
+    def resets(self) -> list[Assigned]:
+        """What variables are set to, between this step and the next, that does not come of gradients or variables."""
+        held = {id(x) for each in self.events for x in (each.before, each.after)}
+        held |= {id(x) for each in self.applied for x in (*each.before, *each.after)}
+        held |= {id(x) for each in self.gradients for x in (*each.held, *each.found)}
+        held |= {id(x) for _, read in self.recording.variables.values() for x in read.values()} | self.made_in().keys()
+        graph, anew = Graph(self.recording.entries), list[Assigned]()
+        for event in self.events:
+            if isinstance(event.variable, Carried):
+                continue
+            ends = [event.value] if isinstance(event.value, jax.Array) else []
+            inputs = (x for i in graph.before(ends) for x in self.recording.entries[i].inputs)
+            if event.later and held.isdisjoint(map(id, (*ends, *inputs))):
+                anew.append(event)
+        return anew
+
     def assigned(self) -> dict[int, Assigned]:
         """By the id of a variable its assignments as one."""
         found: dict[int, Assigned] = {}
-        for event in self.events:
+        for event in (each for each in self.events if each not in self.resets):
             first = found.get(id(event.variable), event)
             found[id(event.variable)] = replace(event, before=first.before)
-        return found
+        return {id(each.variable): each for each in self.carried} | found
 
 
 class Observer:
     """Notes the steps of a program that runs while `installed`.
 
-    ``steps`` are the first `STEPS`, then some; ``losses`` are those of all. By the id of an array that a variable holds,
+    ``steps`` are the first `STEPS`, then some. By the id of an array that a variable holds,
     or held as long as it is alive, ``owners`` has the variable.
     """
 
     def __init__(self, stop_after: int | None):
         self.stop_after = stop_after
         self.steps: list[Step] = []
-        self.losses: list[tuple[float, ...]] = []
         self.owners: dict[int, VariableLike] = {}
         self.firsts: dict[int, Array] = {}  # id of a variable -> what it held before it was changed in a step first
         self.carried: dict[str, Carried] = {}
@@ -147,7 +186,10 @@ class Observer:
         self._step: Step
         self._count = 0
         self.active: list[GradientTape] = []
-        self._quiet = False
+        self.traced: list[Gradient] = []  # those that were taken while JAX traced the program
+        self.inner: tuple[list[Any], Any] = [], None  # what the last gradient in a tape's block gave, and its targets
+        self.failed: tuple[Place, BaseException] | None = None  # where a hook here failed
+        self._quiet = self._sweeping = False
         self._patches = contextlib.ExitStack()
         self._keras = False
 
@@ -158,6 +200,9 @@ class Observer:
             self.patch(GradientTape, "__enter__", self._enter)
             self.patch(GradientTape, "__exit__", self._exit)
             self.patch(GradientTape, "gradient", self._gradient)
+            self.patch(GradientTape, "jacobian", self._gradient, inside=True)
+            self.patch(GradientTape, "batch_jacobian", self._gradient, inside=True)
+            self.patch(sys.modules["tapejax"], "vectorized_map", self._mapped)
             self.patch(Variable, "_change", self._change)
             self.patch(Variable, "assign", self._assign)
             try:
@@ -167,13 +212,26 @@ class Observer:
                 if len(self.steps) > 2 and self.steps[-1].number == self._count - 1:
                     self.steps.pop()  # what the program does after its loop came with it
 
-    def patch(self, owner: object, name: str, method: Callable) -> None:
+    def patch(self, owner: object, name: str, method: Callable, **more: Any) -> None:
         original = getattr(owner, name)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            except BaseException as error:
+                raised.append(error)
+                raise
 
         @functools.wraps(original)
         def patched(*args: Any, **kwargs: Any) -> Any:
-            return method(original, *args, **kwargs)
+            try:
+                return method(run, *args, **kwargs, **more)
+            except Exception as error:
+                if self.failed is None and error not in raised and (frame := user_frame()):
+                    self.failed = _place(frame), error
+                raise
 
+        raised: list[BaseException] = []
         self._patches.enter_context(mock.patch.object(owner, name, patched))
 
     def _patch_keras(self) -> None:
@@ -183,6 +241,8 @@ class Observer:
             keras = sys.modules["keras"]
             self.patch(keras.Variable, keras_fence.ASSIGN, self._assign)
             self.patch(keras.optimizers.Optimizer, "apply", self._apply)
+            for name in ("fit", "train_on_batch", "evaluate", "test_on_batch", "predict", "predict_on_batch"):
+                self.patch(keras.Model, name, self._by_keras)
 
     # -- steps
 
@@ -206,17 +266,33 @@ class Observer:
         self._step = Step(number, tape, tape._recording)
 
     def _carry(self, step: Step, frame: FrameType) -> bool:
-        """Notes what the tensors of a step have become, by their names; returns whether any is another one."""
-        pairs = [(v, x) for each in step.gradients for v, x in zip(each.variables, each.held, strict=True)]
-        pairs = [(v, x) for v, x in pairs if isinstance(v, Carried)]
-        if not pairs:
+        """Notes what tensors have become, by their names; returns whether one is another that a gradient is with respect to."""
+        if not step.gradients:
             return False
-        names, made = snapshot(frame), self._made_of_gradients(step)
-        for carried, before in pairs:
-            after = names.get(carried.path)
-            if id(after) in made:
-                step.events.append(Assigned(carried, _place(frame), before, after, after))
-        return any(names.get(carried.path, before) is not before for carried, before in pairs)
+        names, made, before = (
+            snapshot(frame, arrays=False),
+            self._made_of_gradients(step),
+            step.gradients[0].block.before,
+        )
+        for gradient in step.gradients:  # of a tensor that has several names the one that goes on
+            for i, x in enumerate(gradient.held):
+                going = [text for text, held in before.items() if held is x and id(names.get(text)) in made]
+                if going and isinstance(gradient.variables[i], Carried):
+                    gradient.variables[i] = self.carried.setdefault(going[0], Carried(going[0]))
+        pairs = {
+            v: x for g in step.gradients for v, x in zip(g.variables, g.held, strict=True) if isinstance(v, Carried)
+        }
+        own, place, position = {v.path: x for v, x in pairs.items()}, _place(frame), len(step.recording.entries)
+        step.carried, inside = [], step.of_variables()
+        used = {id(x) for g in step.gradients for entry in g.recording.entries for x in entry.inputs}
+        for text, x in names.items():
+            if id(x) in made or id(x) in inside and text not in own:
+                carried, old = self.carried.setdefault(text, Carried(text)), own.get(text, before.get(text))
+                old = x if type_of(old) != type_of(x) or id(x) not in made and id(old) not in used else old
+                kept = step.events if text in own else step.carried
+                kept.append(Assigned(carried, place, old, x, x, position))
+                self._own(carried, old if text in own or old is not x else jnp.zeros_like(x), x)  # type: ignore[arg-type]
+        return any(names.get(text, x) is not x for text, x in own.items())
 
     def _made_of_gradients(self, step: Step) -> set[int]:
         """The ids of a step's gradients and of what was computed of them, through variables as well."""
@@ -230,11 +306,10 @@ class Observer:
     def _finish(self) -> None:
         step = self._step
         step.tape.__exit__()
-        updated = bool(step.applied or step.events)
+        updated = bool(step.applied or step.events) or any(each.asked for each in step.gradients)
         if not step.gradients or not (updated or self._goes_on(step)):
             return
         self._count += 1
-        self.losses.append(tuple(each.loss for each in step.gradients))
         if not updated:
             return
         last = self.steps[-1].number if self.steps else -1
@@ -251,18 +326,39 @@ class Observer:
 
     # -- hooks
 
+    def _by_keras(self, original: Callable, model: Any, *args: Any, **kwargs: Any) -> Any:
+        """What Keras trains without a tape of the program's is no part of a step; what it leaves in variables is."""
+        with contextlib.nullcontext() if keras_trainer.in_tensorflows_way(model) else outside():
+            return original(model, *args, **kwargs)
+
+    def _block(self, frame: FrameType) -> Block:
+        if not self.active:
+            self._begin(frame)
+        names = () if frame.f_locals is frame.f_globals else tuple(frame.f_locals)
+        return Block(_place(frame), snapshot(frame, self._count < STEPS), names)
+
     def _enter(self, original: Callable, tape: GradientTape) -> GradientTape:
         self._patch_keras()
         frame = user_frame()
-        if frame is None:
+        if self._sweeping or frame is None or not eager():
             return original(tape)
-        if not self.active:
-            self._begin(frame)
+        vars(tape)["_block"] = self._block(frame)
         self.active.append(tape)
-        names = () if frame.f_locals is frame.f_globals else tuple(frame.f_locals)
-        before = snapshot(frame) if self._count < STEPS else {}
-        vars(tape)["_block"] = Block(_place(frame), before, names)
         return original(tape)
+
+    def _mapped(self, original: Callable, *args: Any, **kwargs: Any) -> Nest:
+        """What takes gradients of each row of a batch is a block of its own."""
+        frame = user_frame()
+        if self._sweeping or frame is None or self.active or not eager():
+            return original(*args, **kwargs)
+        block, start, before = self._block(frame), len(self._step.recording.entries), len(self.traced)
+        result = original(*args, **kwargs)
+        step, leaves = self._step, [leaf_of(x) for x in nest.flatten(result)]
+        for each in self.traced[before:]:
+            each.block, each.found = block, [None if leaf is None else leaf.array for leaf in leaves]
+            each.entries = range(start, len(step.recording.entries))
+            step.gradients.append(each)
+        return result
 
     def _exit(self, original: Callable, tape: GradientTape, *exception: Any) -> None:
         original(tape, *exception)
@@ -272,15 +368,28 @@ class Observer:
     def _gradient(
         self, original: Callable, tape: GradientTape, target: Nest, sources: Nest, *rest: Any, **more: Any
     ) -> Nest:
+        inside = more.pop("inside", False)
         step, recording, frame = self._step, tape._recording, user_frame()
-        if frame is None or recording is None or [other for other in self.active if other is not tape]:
-            return original(tape, target, sources, *rest, **more)
+        if (
+            self._sweeping
+            or frame is None
+            or recording is None
+            or [other for other in self.active if other is not tape]
+        ):
+            found = original(tape, target, sources, *rest, **more)
+            self.inner = nest.flatten(found), targets_of(target)
+            return found
         start = len(step.recording.entries)
-        found = original(tape, target, sources, *rest, **more)
+        self._sweeping = True  # a gradient of the program's own may have tapes
+        try:
+            found = original(tape, target, sources, *rest, **more)
+        finally:
+            self._sweeping = False
+        inside = inside or bool(rest) or more.get("output_gradients") is not None
         leaves = sources_of(sources).leaves
         texts = {id(x): text for text, x in reversed(snapshot(frame, arrays=False).items())}
-        named = all(is_variable(leaf.value) or id(leaf.array) in texts for leaf in leaves)
-        if rest or more.get("output_gradients") is not None or not named:
+        leaves = [leaf for leaf in leaves if is_variable(leaf.value) or id(leaf.array) in texts and eager()]
+        if len(leaves) < len(sources_of(sources).leaves) and not inside:
             return found
         variables = [
             leaf.value
@@ -290,14 +399,24 @@ class Observer:
         ]
         with outside():
             self._name([v for v in variables if not isinstance(v, Carried)], recording, frame)
-        arrays = [None if x is None else leaf_of(x).array for x in nest.flatten(found)]  # type: ignore[union-attr]
-        targets = [leaf.array for leaf in targets_of(target).leaves]
-        inside = range(start, len(step.recording.entries))
-        block, sources = vars(tape)["_block"], [leaf.array for leaf in leaves]
+        ends = targets_of(target)
+        if inside and any(x is y for x in nest.flatten(target) for y in self.inner[0]):
+            ends = self.inner[1]  # a Hessian's loss
+        targets = [leaf.array for leaf in ends.leaves]
         name = next((text for x in targets if "loss" in (text := texts.get(id(x), "")) and text.isidentifier()), "loss")
-        step.gradients.append(
-            Gradient(block, name, _place(frame), recording, targets, variables, sources, arrays, inside)
-        )
+        arrays = [None if x is None else leaf_of(x).array for x in nest.flatten(found)]  # type: ignore[union-attr]
+        entries, held_ = range(start, len(step.recording.entries)), [leaf.array for leaf in leaves]
+        block = vars(tape).get("_block") or Block(_place(frame), {}, ())
+        gradient = Gradient(block, name, _place(frame), recording, targets, variables, held_, arrays, entries, inside)
+        if not eager():
+            gradient.targets, gradient.inside = [], True
+            gradient.held = [held(v) for v in variables]
+            self.traced.append(gradient)
+            return found
+        gradient.asked = any(f.f_globals.get("__name__", "").startswith("scipy.optimize") for f in _frames())
+        for event in step.events:
+            event.later = False
+        step.gradients.append(gradient)
         return found
 
     def _apply(
@@ -308,13 +427,14 @@ class Observer:
         trainable_variables: Iterable[VariableLike] | None = None,
     ) -> Any:
         frame = user_frame()
-        if self._quiet or frame is None:
+        if self._quiet or frame is None or not eager():
             return original(optimizer, grads, trainable_variables)
         grads = list(grads)
         variables = list(keras_fence.trained_by(optimizer) if trainable_variables is None else trainable_variables)
         with outside():
             before, rate = [held(v) for v in variables], float(np.asarray(optimizer.learning_rate))
             count = int(np.asarray(optimizer.iterations))
+            slots = _slots(optimizer, variables) if count and self._step.number >= 0 else {}
         self._quiet = True
         try:
             result = original(optimizer, grads, trainable_variables)
@@ -333,14 +453,16 @@ class Observer:
         ids = set(map(id, variables))
         model = next((text for text, trained in models if set(map(id, trained)) == ids), "")
         self._step.applied.append(
-            Applied(optimizer, name, model, _place(frame), arrays, variables, before, after, rate, count)
+            Applied(optimizer, name, model, _place(frame), arrays, variables, before, after, rate, count, slots)
         )
         return result
 
     def _assign(self, original: Callable, variable: VariableLike, value: TensorLike, *rest: Any, **more: Any) -> Any:
         frame, before = user_frame(), None if self._quiet else held(variable)
         result = original(variable, value, *rest, **more)
-        if frame is None or before is None:  # Keras builds a layer
+        if (
+            frame is None or before is None or isinstance(held(variable), Tracer)
+        ):  # Keras builds a layer, or traces a step
             return result
         after, leaf = held(variable), leaf_of(value)
         self._own(variable, before, after)
@@ -348,17 +470,19 @@ class Observer:
             with outside():
                 self._name([variable], self._step.recording, frame)
         value = value if leaf is None else leaf.array
-        self._step.events.append(Assigned(variable, _place(frame), before, value, after))
+        self._step.events.append(
+            Assigned(variable, _place(frame), before, value, after, len(self._step.recording.entries))
+        )
         return result
 
     def _change(self, original: Callable, variable: VariableLike, change: Callable, *rest: Any) -> Any:
         """``assign_add`` and its like compute the new value out of the tapes' sight."""
-        if self._quiet:
+        if self._quiet or not eager():
             return original(variable, change, *rest)
         value = change(held(variable))
         return self._assign(lambda *_: original(variable, lambda _: copied(value), *rest), variable, value)
 
-    def _own(self, variable: VariableLike, before: Array, after: Array) -> None:
+    def _own(self, variable: VariableLike | Carried, before: Array, after: Array) -> None:
         for array in (before, after):
             if id(array) not in self.owners:
                 self.owners[id(array)] = variable
@@ -383,6 +507,24 @@ def held(variable: VariableLike) -> Array:
     if isinstance(variable, Variable):
         return reading.held(variable)
     return keras_fence.held(variable)
+
+
+def _slots(optimizer: Optimizer, variables: Sequence[VariableLike]) -> dict[str, list[Array]]:
+    """What an optimizer holds for each of the variables, by the names of its lists."""
+    trained = list(keras_fence.trained_by(optimizer))
+    positions = [next(i for i, v in enumerate(trained) if v is variable) for variable in variables]
+    lists = {
+        name.strip("_"): x for name, x in vars(optimizer).items() if isinstance(x, list) and len(x) == len(trained)
+    }
+    return {
+        n: [held(x[i]) for i in positions]
+        for n, x in lists.items()
+        if all(map(is_variable, x)) and x[0] is not trained[0]
+    }
+
+
+def _frames() -> Iterator[FrameType]:
+    return (frame for frame, _ in traceback.walk_stack(None))
 
 
 def user_frame() -> FrameType | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from ....tf.values import keras_fence
+from ....tf.values.types import Array
 from ...seeing.tables import tables
-from .observing import Optimizer, held
+from .observing import Applied, Optimizer, held
 from .pieces import Refused
 
 _TABLES = tables(Path(__file__).with_name("optimizers.ini"))
@@ -35,8 +38,23 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
         raise Refused(at, "excluded")
     config["dtype"] = held(keras_fence.trained_by(optimizer)[0]).dtype.name
     config["momentum"] = config.get("momentum") or None
-    if kind == "SGD" and config["momentum"]:
-        kind = "SGD with momentum and a schedule" if scheduled else "SGD with momentum"
+    kind = _kind(optimizer, scheduled)
     text, look = (each.format(**(config | {"rate": rate})) for each in (texts[kind], looks.get(kind, "")))
     clips = [form.format(config[name]) for name, form in clipping.items() if config.get(name) is not None]
     return (f"optax.chain({', '.join([*clips, text])})" if clips else text), look
+
+
+def optax_slots(applied: Applied, scheduled: bool) -> dict[str, list[Array]]:
+    """What Optax's state had where Keras's optimizer was applied before: by the names of its fields, for each variable."""
+    slots: dict[str, list[Array]] = {}
+    for text in filter(None, _TABLES["slots"][_kind(applied.optimizer, scheduled)].split(", ")):
+        name, field, *factor = text.split()
+        by = {"-1": -1.0}.get("".join(factor), -1.0 / applied.rate) if factor else 1.0
+        slots |= {field: [x * np.asarray(by, x.dtype) for x in applied.slots[name]]} if name in applied.slots else {}
+    return slots
+
+
+def _kind(optimizer: Optimizer, scheduled: bool) -> str:
+    """The name of an optimizer in the tables."""
+    momentum = " with momentum" if getattr(optimizer, "momentum", None) and type(optimizer).__name__ == "SGD" else ""
+    return type(optimizer).__name__ + momentum + (" and a schedule" if momentum and scheduled else "")

@@ -21,7 +21,7 @@ from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
 from ...writing.graph import ValueMap
-from .observing import Applied, Assigned, Block, Gradient, Step
+from .observing import Applied, Assigned, Block, Carried, Gradient, Step
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
 Label = tuple[str, str]
@@ -76,19 +76,25 @@ class Kind:
     name: str  # of its function
     steps: list[Step]
     pieces: list[Piece]
+    blocks: list[Block]  # the first of each step
     arguments: dict[str, list[Value]] = field(default_factory=dict)
     expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
+
+    def take(self, other: Kind) -> None:
+        """Takes in the steps of a kind whose function is the same."""
+        self.steps += other.steps
+        self.blocks += other.blocks
+        for name, values in self.arguments.items():
+            values += other.arguments[name]
+        for mine, new in zip(self.pieces, other.pieces, strict=True):
+            mine.subject += new.subject
 
     def of_role(self, role: str) -> list[Piece]:
         return [piece for piece in self.pieces if piece.role == role]
 
     @property
     def losses(self) -> list[Piece]:
-        return self.of_role("loss")
-
-    @property
-    def block(self) -> Block:
-        return self.losses[0].subject[0].block
+        return [piece for piece in self.pieces if piece.role in ("loss", "value")]
 
 
 @dataclass
@@ -98,6 +104,7 @@ class Labels:
     steps: Any  # the `Steps`, which name variables
     origins: dict[int, Assigned]  # of the step
     by_id: dict[int, Label] = field(default_factory=dict)
+    carried: dict[int, Carried] = field(default_factory=dict)  # by the ids of tensors that the step was given
     strict: str = ""  # the line of a loss that must not depend on what was assigned, which carries no gradient
 
     def resolved(self, x: Value) -> Value:
@@ -110,7 +117,9 @@ class Labels:
         return x
 
     def of(self, x: Value) -> Label | None:
-        if id(x) not in self.by_id and (variable := self.steps.observer.owners.get(id(x))) is not None:
+        variable = None if id(x) in self.by_id else self.steps.observer.owners.get(id(x))
+        variable = self.carried.get(id(x)) if isinstance(variable, Carried) else variable
+        if variable is not None:
             return self.steps.label(variable, x)
         return self.by_id.get(id(x))
 
@@ -168,7 +177,9 @@ def piece_of(
         parts.append((_key(entry.op), ins))
         kept[position] = entry._replace(inputs=tuple(map(known.resolved, entry.inputs)))
     key = tuple(parts), tuple([number(x, (-1, i)) for i, x in enumerate(ends)])
-    targets, labels = jax.tree.unflatten(tree, ends), {group: arrays for group, arrays in labels.items() if arrays}
+    # what is read beside the way to the targets is no argument
+    read = {group: {n: x for n, x in arrays.items() if id(x) in wanted} for group, arrays in labels.items()}
+    targets, labels = jax.tree.unflatten(tree, ends), {group: arrays for group, arrays in read.items() if arrays}
     return Piece(role, [subject], kept, targets, block, key, positions, list(externals.values()), labels)
 
 

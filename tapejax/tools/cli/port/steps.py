@@ -8,7 +8,6 @@ rest is constant.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +20,7 @@ from ....tape.recording import type_of
 from ....tf.values.types import Array, VariableLike
 from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
+from ...writing.graph import Graph, ValueMap
 from .alike import argument_name, matching, same
 from .comparing import STEPS
 from .observing import Assigned, Carried, Gradient, Observer, Place, Step
@@ -52,20 +52,23 @@ class Steps:
         self.kind_of: dict[int, Kind] = {}
         self.variables: dict[str, Any] = {}
         self.initial: dict[str, Any] = {}
+        self.resets: dict[int, dict[str, Value]] = {}  # what variables are set to before a step, by its number
         self._ends = [text.split("/")[-1] for _, text in observer.names.values()]
         self.trained = {id(v) for step in observer.steps for each in step.applied for v in each.variables}
         sources = {id(v) for step in observer.steps for each in step.gradients for v in each.variables}
         self.trained |= sources & {key for step in observer.steps for key in step.assigned()}
         # what a block itself assigns, as averages; and of the rest
         self.state = {id(each.variable) for step in observer.steps for each in _in_blocks(step)} - self.trained
-        # what is assigned counts if a loss or an update reads it: found by looking until nothing new turns up
-        while True:
-            before = len(self.state)
-            found = [self._pieces(step) for step in observer.steps]
-            if len(self.state) == before:
-                break
-        for step, pieces in zip(observer.steps, found, strict=True):
+        self.evaluated = not any(map(self._used, observer.steps))  # by an optimizer that is no part of the steps
+        if self.evaluated:
+            first = observer.steps[0].gradients[-1]
+            if not any(g.asked or step.resets for step in observer.steps for g in step.gradients):
+                raise Refused(where(first), "nothing changes")
+            self.trained |= sources
+        taken = self._found()
+        for step, pieces in taken:
             self._add(step, pieces)
+        self._note_resets([step for step, _ in taken])
         self._constants: list[Value] = []  # what steps read that was the same whenever they ran
         often = sorted(self.kinds, key=lambda kind: -len(kind.steps))
         if len(often[0].steps) < 2:
@@ -73,6 +76,47 @@ class Steps:
             raise Refused(at, "one step")
         for kind in often:
             self._find_arguments(kind)
+
+    def _found(self) -> list[tuple[Step, list[Piece]]]:
+        """The steps with their pieces. What is assigned counts if a loss or an update reads it: until nothing new turns up."""
+        while True:
+            before = len(self.state)
+            pairs = [(step, self._pieces(step)) for step in self.observer.steps]
+            if len(self.state) == before:
+                return [(step, pieces) for step, pieces in pairs if pieces]
+
+    def _used(self, step: Step) -> list[Gradient]:
+        """The gradients of which something in a step's updates is made."""
+        left_out = {i for each in step.gradients if not each.inside for i in each.entries}
+        entries = [entry for i, entry in enumerate(step.recording.entries) if i not in left_out]
+        made, assigned = step.made_in(), step.assigned()
+        ends = [x for each in step.applied for x in each.gradients if x is not None]
+        ends += [a.value for key, a in assigned.items() if key in self.trained | self.state and id(a.value) not in made]
+        graph = Graph(entries, ValueMap((each.after, [each.value]) for each in step.events))
+        inputs = {id(x) for i in graph.before(ends) for x in entries[i].inputs} | set(map(id, ends))
+        results = {id(x) for i in graph.before(ends) for x in entries[i].outputs}
+
+        def uses(each: Gradient) -> bool:
+            own = (id(x) for i in each.entries for x in step.recording.entries[i].outputs)
+            return not results.isdisjoint(own) if each.inside else not inputs.isdisjoint(map(id, each.found))
+
+        return [each for each in step.gradients if uses(each)]
+
+    def _note_resets(self, steps: list[Step]) -> None:
+        """What the program sets variables to before each of the steps."""
+        pending: dict[str, Value] = {}
+        now: dict[str, Value] = {}
+        for step in self.observer.steps:
+            if step in steps:
+                named = step.gradients[0].block.before
+                carried = [(n, v) for n, v in self.variables.items() if isinstance(v, Carried) and v.path in named]
+                anew = {n: named[v.path] for n, v in carried if n in self.initial}
+                pending |= {n: x for n, x in anew.items() if now.get(n, self.initial[n]) is not x}
+                self.resets[step.number], pending = {n: x for n, x in pending.items() if n in self.initial}, {}
+                now |= anew
+            after = (e for e in step.assigned().values() if isinstance(e.variable, Carried))
+            now |= {self.name(e.variable): e.after for e in after if id(e.variable) in self.trained | self.state}
+            pending |= {self.name(e.variable): e.after for e in step.resets}
 
     # -- variables
 
@@ -109,32 +153,54 @@ class Steps:
         """The gradients that optimizers are given."""
         return [piece for kind in self.kinds for piece in kind.of_role("change")]
 
-    def places(self, step: Step) -> set[Place]:
+    def after(self, step: Step) -> dict[str, Value]:
+        """What the trained variables held after a step."""
+        values = {name: self.initial[name] for name in self.members("params")}
+        for each in self.observer.steps[: self.observer.steps.index(step) + 1]:
+            values |= self.resets.get(each.number, {})
+            values |= {self.name(v): x for a in each.applied for v, x in zip(a.variables, a.after, strict=True)}
+            values |= {self.name(a.variable): a.after for a in each.assigned().values()}
+        return {name: values[name] for name in self.members("params")}
+
+    def places(self, step: Step) -> list[Place]:
         """Where gradients are taken and variables changed, which a printed step replaces."""
         inside = {id(each.variable) for each in _in_blocks(step)}  # which the function is given back
         parts: list[Any] = [a for key, a in step.assigned().items() if key in self.trained | self.state - inside]
         parts = [part for part in parts if not isinstance(part.variable, Carried)]
-        return {part.place for part in (*parts, *step.gradients, *step.applied)}
+        used = step.gradients if self.evaluated else self._used(step)
+        return sorted({part.place for part in (*parts, *used, *(each.block for each in used), *step.applied)})
 
     # -- pieces
 
     def _labels(self, step: Step) -> Labels:
         """What a step's variables held when it began."""
         held = [pair for each in step.applied for pair in zip(each.variables, each.before, strict=True)]
+        sources = (pair for g in step.gradients for pair in zip(g.variables, g.held, strict=True))
+        held += [(v, x) for v, x in sources if isinstance(v, Carried) and id(v) in self.trained]
         events = [each for key, each in step.assigned().items() if key in self.trained | self.state]
         first: dict[int, tuple[Any, Array]] = {}
-        for v, old in (*held, *((each.variable, each.before) for each in events)):
+        for v, old in (*held, *((each.variable, each.before) for each in events if each.before is not each.after)):
             first.setdefault(id(v), (v, old))
-        return Labels(self, step.origins, {id(old): self.label(v, old) for v, old in first.values()})
+        labels = Labels(self, step.origins, {id(old): self.label(v, old) for v, old in first.values()})
+        for text, x in step.gradients[0].block.before.items():  # what earlier steps made is called as it is now
+            carried = self.observer.carried.get(text)
+            if carried and (id(x) not in labels.carried or id(carried) in self.trained | self.state):
+                labels.carried[id(x)] = carried
+        return labels
 
     def _pieces(self, step: Step) -> list[Piece]:
-        known = self._labels(step)
-        backward = {position for each in step.gradients for position in each.entries}
+        """Those of a step; none if it changes nothing by gradients."""
+        used = step.gradients if self.evaluated else self._used(step)
+        if not used:
+            return []
+        known, block = self._labels(step), used[0].block
+        plain = [each for each in used if not each.inside]
+        backward = {position for each in step.gradients if not each.inside for position in each.entries}
         entries = [None if i in backward else entry for i, entry in enumerate(step.recording.entries)]
-        updates, block = [], step.gradients[0].block
+        updates = []
         gradients = {
             id(x): (f"gradients_{i}", self.name(v))
-            for i, gradient in enumerate(step.gradients, 1)
+            for i, gradient in enumerate(plain, 1)
             for v, x in zip(gradient.variables, gradient.found, strict=True)
             if x is not None
         }
@@ -144,18 +210,17 @@ class Steps:
             updates.append(piece_of("change", each, entries, targets, block, now))
             now.update(each)
         values = self._values_from(step, self.trained | self.state, None)
-        if values:
+        if values and not self.evaluated:
             updates.append(piece_of("assign", step, entries, values, block, now))
         for piece in updates:
             if BETWEEN in piece.labels:
                 raise Refused(where(step.applied[0]), "between updates", name=next(iter(piece.labels[BETWEEN])))
-        used = {group for piece in updates for group in piece.labels}
-        losses = []
-        for i, gradient in enumerate(step.gradients, 1):
-            if f"gradients_{i}" in used:
-                losses.append(self._loss(step, gradient, known, f"gradients_{i}"))
-        if not losses:
-            raise Refused(where(step.gradients[0]), "nothing changes")
+        losses = [self._loss(step, each, known, f"gradients_{i}") for i, each in enumerate(plain, 1)]
+        if not plain:
+            shown = [each for each in used if each.targets][:1]
+            for one in shown:
+                target = one.targets[0] if len(one.targets) == 1 else one.targets
+                losses.append(piece_of("value", one, entries, target, one.block, known))
         return [*losses, *updates]
 
     def _values_from(self, step: Step, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
@@ -188,36 +253,32 @@ class Steps:
         for kind in self.kinds:
             if [(a.role, a.key) for a in kind.pieces] == [(b.role, b.key) for b in pieces]:
                 kind.steps.append(step)
+                kind.blocks.append(pieces[0].block)
                 for mine, new in zip(kind.pieces, pieces, strict=True):
                     mine.add(new)
                 self.kind_of[step.number] = kind
                 return
         name = f"update_{len(self.kinds)}" if self.kinds else "update"
-        self.kind_of[step.number] = kind = Kind(name, [step], pieces)
+        self.kind_of[step.number] = kind = Kind(name, [step], pieces, [pieces[0].block])
         self.kinds.append(kind)
         self._require_few(step, pieces)
 
     def _require_few(self, step: Step, pieces: list[Piece]) -> None:
         """Refuses programs whose steps are different programs each time."""
-        block = pieces[0].subject[0].block
-        alike = [kind for kind in self.kinds if kind.block.place == block.place]
+        block = pieces[0].block
+        alike = [kind for kind in self.kinds if kind.blocks[0].place == block.place]
         if len(alike) <= KINDS:
             return
         for mine, other in zip(alike[0].pieces, pieces, strict=False):
             pairs = zip(mine.key[0], other.key[0], other.positions, strict=False)  # type: ignore[index]
             line = next((other.entries[i].line for a, b, i in pairs if a != b), None)
             if mine.key != other.key:
-                at, text = line or where(pieces[0].subject[0]), f" (`{line.text}`)" if line else ""
+                at, text = line or where(block), f" (`{line.text}`)" if line else ""
                 raise Refused(at, "other operations", number=step.number, text=text)
 
     def _find_arguments(self, kind: Kind) -> None:
-        assigned = kind.steps[0].assigned()
-        for name, variable in self.variables.items():
-            if isinstance(variable, Carried) and id(variable) in assigned and self._begins_anew(variable):
-                kind.arguments[name] = [step.assigned()[id(variable)].before for step in kind.steps]
-                kind.expressions[name] = variable.path
         early = [i for i, step in enumerate(kind.steps) if step.number < STEPS]
-        blocks = [kind.losses[0].subject[i].block for i in early]
+        blocks = [kind.blocks[i] for i in early]
         taken = set(self.variables)
         for piece in kind.pieces:
             for position, external in enumerate(piece.externals):
@@ -243,11 +304,6 @@ class Steps:
         order = list(blocks[0].names) if early else []
         place = {n: order.index(text) if (text := kind.expressions[n]) in order else len(order) for n in kind.arguments}
         kind.arguments = {n: kind.arguments[n] for n in sorted(place, key=place.__getitem__)}
-
-    def _begins_anew(self, carried: Carried) -> bool:
-        """Whether a step did not go on from what the step before had made of a tensor."""
-        made = [step.assigned().get(id(carried)) for step in self.observer.steps if step.number < STEPS]
-        return any(a is None or b is None or not same(a.after, b.before) for a, b in itertools.pairwise(made))
 
     def _known(self, kind: Kind, values: list[Value]) -> str | None:
         of_type = [(n, old) for n, old in kind.arguments.items() if type_of(old[0]) == type_of(values[0])]
