@@ -155,12 +155,34 @@ def _formatted(text: str) -> str:
 
 def statement(head: str, expression: ast.expr, indent: str = "") -> list[str]:
     """The lines of ``head`` (``y = ``, ``return ``) and an expression."""
+    expression = _Places().visit(replaced(expression, {}))
     several = head == "return " or ", " in head and head.endswith(" = ")
     if several and isinstance(expression, ast.Tuple) and len(expression.elts) > 1:
         line = f"{indent}{head}{text_of(expression)[1:-1]}"
         if len(line) <= WIDTH:
             return [line]
     return _broken(indent, head, expression, "")
+
+
+class _Places(ast.NodeTransformer):
+    """Computes with the whole numbers of an index, as in ``x[1 * 2:(1 + 1) * 2]`` in the place of ``x[i * 2:(i + 1) * 2]``."""
+
+    _inside = False
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        value, inside = self.visit(node.value), self._inside
+        self._inside = True
+        index = self.visit(node.slice)
+        self._inside = inside
+        return ast.Subscript(value, index, node.ctx)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        left, right = self.visit(node.left), self.visit(node.right)
+        whole = all(isinstance(x, ast.Constant) and type(x.value) is int for x in (left, right))
+        if whole and self._inside and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
+            number = eval(ast.unparse(ast.BinOp(left, node.op, right)))
+            return ast.Constant(number) if number >= 0 else parsed(str(number))
+        return ast.BinOp(left, node.op, right)
 
 
 def header(target: ast.expr, rows: ast.expr, indent: str = "") -> list[str]:

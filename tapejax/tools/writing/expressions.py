@@ -22,7 +22,7 @@ import numpy as np
 Range: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 
 # So many ways of filling the holes are tried, and so many values for what is no operand.
-TRIED, FILLERS = 24, 8
+TRIED, FILLERS = 24, 16
 
 _SPACE: Mapping[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
 _OF_JAX = set(

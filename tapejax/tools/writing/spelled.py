@@ -18,6 +18,8 @@ from ...jaxprs.types import JaxProgram, Value
 from .congruence import results_of
 from .expressions import Operand, candidates
 
+# The variable of a loop is tried in so many rounds.
+ROUNDS = 8
 _SCOPE: Mapping[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
 
 
@@ -52,7 +54,7 @@ def spelled(
     inputs = [i for i, x in enumerate(operands) if x.text is None and x.array is None]
     arrays = {f"a{i}": x.array for i, x in enumerate(operands) if x.array is not None}
     form, avals = canonical(program), program.in_avals
-    values = [*dict.fromkeys([*values, *_numbers(program)])]
+    values = [*dict.fromkeys([*values, *_numbers(program), *map(str, range(ROUNDS))])]
     for text, names in candidates(expression, operands, modules, values):
         with contextlib.suppress(Exception):  # it does not fit: the next one
             code = compile(re.sub(r"\{(\d+)\}", r"a\1", text), "<spelling>", "eval")
@@ -90,7 +92,7 @@ def _numbers(program: JaxProgram) -> Iterator[str]:
             elif isinstance(value, int):
                 yield str(value)
         values = (np.asarray(v.val) for v in eqn.invars if isinstance(v, Literal))
-        yield from (repr(x.item()) for x in values if x.ndim == 0 and x.dtype.kind in "if")
+        yield from (str(x[()]) for x in values if x.ndim == 0 and x.dtype.kind in "if")
     for v in jaxpr.outvars:
         shape = tuple(getattr(v.aval, "shape", ()))
         yield from (*map(str, shape), str(shape))

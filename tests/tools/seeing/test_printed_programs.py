@@ -435,7 +435,7 @@ def of_turned(a):
 
 PARAMETERS = {
     "def riccati(A, B, P):": (of_riccati, {"A": (3, 2, 2), "P": (2, 2)}),
-    "def fit_loss(l2, p_w, p_b):": (of_fit_loss, {"w": (3,), "b": (), "l2": ()}),
+    "def fit_loss(p_w, p_b, l2):": (of_fit_loss, {"w": (3,), "b": (), "l2": ()}),
     "def contracted(psi, u):": (of_contracted, {"x": (2, 2)}),
     "def turned(angle):": (of_turned, {"x": (3,)}),
 }

@@ -45,7 +45,7 @@ def rnn(p, xs):
 
 RNN = """\
 def f(p, xs):  # for xs: float32[6,3]
-    h = jnp.zeros((4,), jnp.float32)
+    h = jnp.zeros(4)
     for t in range(6):
         h = jnp.tanh(p["W"] @ h + p["U"] @ xs[t] + p["b"])
     return jnp.sum(h**2)
@@ -169,8 +169,8 @@ def first_differs(w, xs):
 
 FIRST_DIFFERS = """\
 def f(w, xs):  # for xs: float32[6,4]
-    s = 0.0 + jnp.tanh(xs[0] @ w)
-    for i in range(1, 6):
+    s = 0.0
+    for i in range(6):
         s = s + 0.9**i * jnp.tanh(xs[i] @ w)
     return s
 """
@@ -236,7 +236,7 @@ PROGRAMS = {
     "steps by jax.grad": (descent, (normal(5, 4), ROWS), DESCENT),
     "slices": (batches, (normal(5, 4), ROWS), BATCHES),
     "two rounds back": (two_back, (normal(5, 4), ROWS), TWO_BACK),
-    "another first round": (first_differs, (normal(5, 4), ROWS), FIRST_DIFFERS),
+    "a number before the loop": (first_differs, (normal(5, 4), ROWS), FIRST_DIFFERS),
     "a loop in a loop": (nested, (normal(5, 4), ROWS), NESTED),
     "numbers in a list": (rates, (normal(5, 4),), RATES),
     "while": (while_loop, (normal(5, 4),), WHILE),
