@@ -54,6 +54,8 @@ def spelled(
     inputs = [i for i, x in enumerate(operands) if x.text is None and x.array is None]
     arrays = {f"a{i}": x.array for i, x in enumerate(operands) if x.array is not None}
     form, avals = canonical(program), program.in_avals
+    if all(end[0] == "input" for end in form[1]):  # nothing is computed
+        return None
     values = [*dict.fromkeys([*values, *_numbers(program), *map(str, range(ROUNDS))])]
     for text, names in candidates(expression, operands, modules, values):
         with contextlib.suppress(Exception):  # it does not fit: the next one

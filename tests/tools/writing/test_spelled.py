@@ -194,3 +194,9 @@ def test_rounds_are_known_by_their_repetition():
     assert (
         round_length("aaaa") == 1 and round_length("abab") == 2 and round_length("abca") == 4 and round_length("") == 0
     )
+
+
+def test_what_does_nothing_is_not_written():
+    """A library moves an axis to where it is."""
+    code = tf.code(lambda x: jnp.moveaxis(jnp.sin(x), 0, 0) * 2.0, jnp.ones((2, 3))).code
+    assert "moveaxis" not in code and "jnp.sin(x) * 2.0" in code

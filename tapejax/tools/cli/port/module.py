@@ -53,6 +53,8 @@ class Module:
     def __init__(self, path: Path, observer: Observer):
         self.path, self.observer = path, observer
         if not observer.steps:
+            if observer.traced:
+                raise Refused(where(observer.traced[0]), "traced")
             text = path.read_text()
             tape = "no step" if "GradientTape" in text else "no step: no tape"
             raise Refused(path.name, "no step: Keras trains" if ".fit(" in text else tape)
