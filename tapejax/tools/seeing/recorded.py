@@ -679,7 +679,8 @@ class Writer:
         whole = {
             tree: xs
             for tree, xs in found.items()
-            if len(xs) > 1
+            if inner.uses(tree)  # whole, by a derivative
+            or len(xs) > 1
             and self._is_tree(tree, [self.places[x] for _, x in xs])
             and not (few and scopes.is_key(tree))
         }

@@ -387,3 +387,34 @@ def test_random_programs(structure, seeds):
             tape.watch(start)
             target = random_program(rng, start)
         require_same(tape.as_function(target, start), start)
+
+
+def test_a_small_tree_that_a_derivative_takes_is_handed_over_whole():
+    """A function that is given two leaves has no tree of them, which the gradient in it is taken of."""
+
+    def loss(p, x, y):
+        return jnp.mean((jnp.tanh(x @ p["w"]) @ p["v"] - y) ** 2)
+
+    def adapt(p, x, y):
+        for _ in range(2):
+            p = jax.tree.map(lambda a, g: a - 0.1 * g, p, jax.grad(loss)(p, x, y))
+        return p
+
+    def maml(p, xs, ys):
+        total = 0.0
+        for x, y in zip(xs, ys):
+            total = total + loss(adapt(p, x[:4], y[:4]), x[4:], y[4:])
+        return total
+
+    rng = np.random.default_rng(0)
+    w, v, xs, ys = (jnp.asarray(rng.normal(size=n), jnp.float32) for n in ((3, 4), 4, (2, 8, 3), (2, 8)))
+    for function in (maml, jax.jit(maml)):
+        printed = tf.code(function, {"w": w, "v": v}, xs, ys)
+        assert "def adapt(p, x, y):" in printed.code
+        space = {"jax": jax, "jnp": jnp, "np": np, **printed.constants}
+        exec(printed.code, space)
+        for found, wanted in zip(
+            *(jax.tree.leaves(jax.value_and_grad(f)({"w": 1.5 * w, "v": v}, xs, ys)) for f in (space["f"], maml)),
+            strict=True,
+        ):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5)
