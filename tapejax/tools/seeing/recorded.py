@@ -143,7 +143,8 @@ class Within(Scope):
 
 _MAKERS = "zeros ones full broadcast_to bernoulli uniform normal truncated_normal".split()
 _UNIFORM = re.compile(r"jnp\.(zeros|ones|full)\(")
-_FILLED = re.compile(r"jnp\.(zeros|ones|full|array|arange)\(.{,40}$")  # a short one
+_KNOWN = re.compile(r"jnp\.(zeros|ones|full|eye)\(")
+_FILLED = re.compile(r"jnp\.(zeros|ones|full|eye|array|arange)\(.{,40}$")  # a short one
 
 
 class _Keys(dict[Key, str]):
@@ -439,7 +440,7 @@ class Writer:
         active = active or self.sourced.is_line(x, scope)
         full = None if active or scope.varying_around(x) or not filled else self._filled(x)
         # at the top others than these have names, in functions that are called they would be parameters
-        if full is not None and (scope.parent is not None or _UNIFORM.match(full)):
+        if full is not None and (scope.parent is not None or _KNOWN.match(full)):
             text = new_key()
             self.names.meanings[text] = layout.parsed(full)
             return text

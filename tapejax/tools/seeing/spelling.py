@@ -617,6 +617,8 @@ def array_text(x: Array, most: int = WRITTEN_OUT) -> str | None:
         return f"jnp.{fill}({found.shape}, {dtype})" if fill else f"jnp.full({found.shape}, {number(first)}, {dtype})"
     if found.ndim == 1 and found.size > SHORT and found.dtype.kind in "if" and (found == np.arange(found.size)).all():
         return f"jnp.arange({found.size}, dtype={dtype})"
+    if found.ndim == 2 and len(found) == len(found.T) and (found == np.eye(len(found))).all():
+        return f"jnp.eye({len(found)}, dtype={dtype})"
     if found.size > most:
         return None
     text = f"jnp.array({_nested(found)}, {dtype})"

@@ -18,6 +18,7 @@ from ...jaxprs.types import JaxProgram, Value
 from .congruence import results_of
 from .expressions import Operand, candidates
 
+_ARITHMETIC = {"add", "sub", "mul", "div"}
 # The variable of a loop is tried in so many rounds.
 ROUNDS = 8
 _SCOPE: Mapping[str, Any] = {"jax": jax, "jnp": jnp, "np": np}
@@ -54,7 +55,8 @@ def spelled(
     inputs = [i for i, x in enumerate(operands) if x.text is None and x.array is None]
     arrays = {f"a{i}": x.array for i, x in enumerate(operands) if x.array is not None}
     form, avals = canonical(program), program.in_avals
-    if all(end[0] == "input" for end in form[1]):  # nothing is computed
+    computes = any(eqn.primitive.name in _ARITHMETIC for eqn in contents.open_jaxpr(program).eqns)  # also ``1 * x``
+    if not computes and all(end[0] == "input" for end in form[1]):
         return None
     values = [*dict.fromkeys([*values, *_numbers(program), *map(str, range(ROUNDS))])]
     for text, names in candidates(expression, operands, modules, values):
