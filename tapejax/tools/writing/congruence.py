@@ -15,9 +15,9 @@ _COMMUTATIVE = frozenset(("add", "mul"))
 def congruent(form: Any, other: Any) -> bool:
     """Whether two forms, as `seeing.spelling.canonical` makes them, are of the same operations.
 
-    >>> row = ("sin", (), (("input", 0),), ())
-    >>> once = (row,), (("value", 0),), ()
-    >>> twice = (row, row), (("value", 1),), ()
+    >>> row = ("sin", (), (("input", 0),), ("float32",))
+    >>> once = (row,), (("value", 0),), ("float32",)
+    >>> twice = (row, row), (("value", 1),), ("float32",)
     >>> congruent(once, twice)
     True
     """
