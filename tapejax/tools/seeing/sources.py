@@ -23,7 +23,7 @@ from ...tape.recording import Entry
 from ..writing.expressions import Operand, Range, closed_ranges, is_within, range_of
 from ..writing.files import source_of
 from ..writing.graph import ValueMap, ValueSet
-from ..writing.indices import contents_of, has_index, index_arrays
+from ..writing.indices import contents_of, has_index, index_arrays, is_index, is_readable
 from ..writing.spelled import Spelled, round_length, spelled
 from .calls import Line, is_named
 from .inside import frames_of
@@ -125,12 +125,13 @@ class Sources:
             ]
             # what no operation made may be an array that the expression has in it
             inputs = [x for x, text in zip(values, texts, strict=True) if text is None]
-            if with_arrays:
-                baked = ValueSet(filter(is_fixed, inputs))
-            else:
-                baked = ValueSet(
-                    x for x in inputs if x not in recorded[1] and jnp.size(x) <= WRITTEN_OUT and is_fixed(x)
-                )
+            baked = ValueSet(
+                x
+                for x in inputs
+                if is_fixed(x)
+                and is_readable(x)
+                and (is_index(x) if with_arrays else x not in recorded[1] and jnp.size(x) <= WRITTEN_OUT)
+            )
             number_of = ValueMap((x, i) for i, x in enumerate([*values, *own]))
             wiring = [(step.op, *[tuple(map(number_of.__getitem__, side)) for side in step[1:]]) for step in steps]
             key = (
