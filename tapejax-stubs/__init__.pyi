@@ -113,7 +113,7 @@ def code(function: Callable[..., Any], *args: Nest) -> Any:
     >>> print(tapejax.code(jax.vmap(jnp.dot), jnp.ones((2, 3)), jnp.ones((2, 3))))
     def f(a, b):
         # for b: float32[2,3]
-        return jnp.einsum("ij,ij->i", a, b)
+        return jax.vmap(jnp.dot)(a, b)
     <BLANKLINE>
     """
 from tapejax import compat as compat

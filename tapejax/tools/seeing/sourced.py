@@ -35,7 +35,7 @@ class Sourced:
     ) -> list[Statement] | None:
         """The statement for operations of one instruction as the source has it; None where that is not known."""
         writer = self.writer
-        if not writer.folds:
+        if not writer.folds or serves(place[0].co_filename):  # a library's ways, ``jnp.add(x, y)``, are not the user's
             return None
         if (expression := self._expression(part, place, wanted, scope)) is None:
             return None

@@ -92,8 +92,11 @@ def block(params, x):
 
 
 def model(params, inputs):
-    outputs = block(params["block_1"]["dense"], block(params["block"]["dense"], inputs))
-    return dense(params["last"], outputs)
+    outputs = dense(
+        params["last"],
+        block(params["block_1"]["dense"], block(params["block"]["dense"], inputs)),
+    )
+    return outputs
 
 
 def f(params):
@@ -111,7 +114,7 @@ def test_a_model_has_the_name_that_the_program_has_for_it_and_no_constants_as_pa
         loss = tf.reduce_mean(forecaster(x, training=True) ** 2)
     function = tape.as_function(loss, forecaster.trainable_variables)
     assert (
-        'def forecaster(params, c):\n    return dense(params["last"], rnn(params["cell"]["lstm_cell"], c))'
+        'def forecaster(params, sequences):\n    return dense(params["last"], rnn(params["cell"]["lstm_cell"], sequences))'
         in function.code
     )
     assert "def step(kernel, recurrent_kernel, bias, carry, x):\n" in function.code
@@ -219,22 +222,36 @@ LOSSES = {
 def measure(y_true, y_pred):
     error = y_pred - y_true
     abs_error = jnp.absolute(error)
-    t0 = jnp.where(abs_error <= 1.0, 0.5 * jnp.square(error), abs_error - 0.5)
-    return jnp.mean(t0, axis=1)
+    output = jnp.mean(
+        jnp.where(abs_error <= 1.0, 0.5 * jnp.square(error), abs_error - 0.5), axis=1
+    )
+    return output
 """,
     "KLDivergence": """\
 def measure(y_true, y_pred):
+    y_true = jnp.clip(y_true, 1e-07, 1)
     return jnp.sum(y_true * jnp.log(y_true / jnp.clip(y_pred, 1e-07, 1)), axis=1)
 """,
     "CosineSimilarity": """\
 def measure(y_true, y_pred):
-    inv_norm = jax.lax.rsqrt(jnp.sum(jnp.square(y_pred), axis=1, keepdims=True))
-    return -jnp.sum(y_true * (y_pred * jnp.minimum(inv_norm, 10000000.0)), axis=1)
+    y_pred = (
+        y_pred
+        * jnp.minimum(
+            jax.lax.rsqrt(jnp.sum(jnp.square(y_pred), axis=1, keepdims=True)),
+            10000000.0,
+        )
+    )
 """,
     "MeanSquaredLogarithmicError": """\
-def measure(y_pred, second_log):
-    t0 = jnp.square(jnp.log(jnp.maximum(y_pred, 1e-07) + 1.0) - second_log)
-    return jnp.mean(t0, axis=1)
+def measure(y_true, y_pred):
+    output = jnp.mean(
+        jnp.square(
+            jnp.log(jnp.maximum(y_pred, 1e-07) + 1.0)
+            - jnp.log(jnp.maximum(y_true, 1e-07) + 1.0)
+        ),
+        axis=1,
+    )
+    return output
 """,
     "Dice": """\
 def measure(y_true, y_pred):
