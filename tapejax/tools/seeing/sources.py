@@ -14,16 +14,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...jaxprs.dependence import is_key
 from ...jaxprs.fence import Literal, trace_context
 from ...jaxprs.types import Equation, JaxProgram, Value
 from ...places import Place, is_called
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.recording import Entry
+from ...tf.values.shown import unreadable
 from ..writing.expressions import Operand, Range, closed_ranges, is_within, range_of
 from ..writing.files import source_of
 from ..writing.graph import ValueMap, ValueSet
-from ..writing.indices import contents_of, has_index, index_arrays, is_index, is_readable
+from ..writing.indices import contents_of, has_index, index_arrays, is_index
 from ..writing.spelled import Spelled, round_length, spelled
 from .calls import Line, is_named
 from .inside import frames_of
@@ -129,7 +131,7 @@ class Sources:
                 x
                 for x in inputs
                 if is_fixed(x)
-                and is_readable(x)
+                and not (unreadable(x) or is_key(x))
                 and (is_index(x) if with_arrays else x not in recorded[1] and jnp.size(x) <= WRITTEN_OUT)
             )
             number_of = ValueMap((x, i) for i, x in enumerate([*values, *own]))

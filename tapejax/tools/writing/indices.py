@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.dependence import is_key
-from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 
 # An index of more axes is not looked for.
@@ -23,11 +21,6 @@ def has_index(expression: ast.expr) -> bool:
     """Whether an expression has a name in an index, which may be an array of NumPy's."""
     indices = (node.slice for node in ast.walk(expression) if isinstance(node, ast.Subscript))
     return any(isinstance(node, (ast.Name, ast.Attribute)) for index in indices for node in ast.walk(index))
-
-
-def is_readable(x: Value) -> bool:
-    """Whether the numbers of an array are at hand: none is traced, on other processes, or a key."""
-    return not isinstance(x, Tracer) and getattr(x, "is_fully_addressable", True) and not is_key(x)
 
 
 def is_index(x: Value) -> bool:
