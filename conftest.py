@@ -29,6 +29,8 @@ collect_ignore += [
 ]
 collect_ignore.append("tests/execution/loops.py")
 collect_ignore += [f"tests/tf/programs/{name}.py" for name in ("images", "replicated", "workers")]
+# Programs of users, with libraries that are not everywhere: what tests/tools/writing/test_held_names.py reads.
+collect_ignore.append("tests/tools/writing/printed_programs_libraries.py")
 collect_ignore.append("tests/sharded_training.py")  # what test_devices.py runs, as test_distribute.py does those
 if importlib.util.find_spec("flatbuffers") is None:
     collect_ignore.append("tapejax/tf/programs/saved_model.py")  # its doctests save models
