@@ -20,7 +20,7 @@ from ...tape.derivative import DerivativeOp, derivative_op, taken
 from ...tape.recording import Entry
 from ...tape.slicing import Program
 from ..writing.graph import Graph, ValueSet
-from . import again, layout, mapped, rolling, scopes
+from . import again, bodies, layout, mapped, rolling, scopes
 from .batched import MappedOp
 from .calls import Line, depth_of
 from .listing import identifier
@@ -36,7 +36,7 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     if isinstance(op, MappedOp):
         return mapped.write(writer, line, depth, scope)
     if not isinstance(op, DerivativeOp):
-        return []
+        return bodies.write(writer, line, scope)
     values = op.values(line.inputs)
     found = _results(op, line.inputs)
     sources = [None if slot is None else values[slot] for slot in op.program.sources]

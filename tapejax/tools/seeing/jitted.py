@@ -27,7 +27,7 @@ from ...tape.recording import Entry, Recording
 from ..writing.graph import ValueSet
 from . import transforms
 from .again import adopted
-from .inside import CASTS, OPERATIONS, frames_of, program_of
+from .inside import CASTS, OPERATIONS, frames_of, program_of, traced
 from .regions import restricted
 
 
@@ -38,15 +38,12 @@ def recorded(entry: Entry, recording: Recording) -> Recording | None:
     """
     if any(isinstance(x, Tracer) for x in entry.inputs):
         return None
-    primitive, params = recording.bound.get(id(entry.outputs[0]), (None, {})) if entry.outputs else (None, {})
-    if getattr(primitive, "name", None) not in contents.JIT:
-        return None
     inside = Recording()
     with active.outside():
         try:
-            program = _body(contents.open_jaxpr(program_of(entry, recording)))
-            places = _ran_by(program, _source_of(params["jaxpr"]))
-            outputs = None if places is None else _run(program, places, entry.inputs, (), inside.entries)
+            called = _called(entry, recording)
+            places = None if called is None else ran_by(*called)
+            outputs = run(called[0], places, entry.inputs, (), inside.entries) if called and is_users(places) else None
             outputs = outputs and _made(outputs, inside.entries)
         except Exception:  # an input was donated, or what is called cannot run here
             return None
@@ -55,6 +52,24 @@ def recorded(entry: Entry, recording: Recording) -> Recording | None:
     folded = transforms.folded(inside, outputs)
     folded.entries = restricted(folded.entries, outputs)
     return adopted(folded, outputs, entry)
+
+
+def _called(entry: Entry, recording: Recording) -> tuple[JaxProgram, str] | None:
+    """The program of a function that an entry calls, under `jax.jit` or `jax.checkpoint`, and where it is defined."""
+    if is_checkpoint(entry.op):
+        program = contents.open_jaxpr(traced(entry.op, entry.inputs))
+        (eqn,) = program.eqns
+        plain = eqn.params["policy"] is None and (eqn.invars, eqn.outvars) == (program.invars, program.outvars)
+        return (contents.open_jaxpr(eqn.params["jaxpr"]), source_of(eqn.params["jaxpr"])) if plain else None
+    primitive, params = recording.bound.get(id(entry.outputs[0]), (None, {})) if entry.outputs else (None, {})
+    if getattr(primitive, "name", None) not in contents.JIT:
+        return None
+    return _body(contents.open_jaxpr(program_of(entry, recording))), source_of(params["jaxpr"])
+
+
+def is_checkpoint(op: Op) -> bool:
+    """Whether an operation is a call under `jax.checkpoint`."""
+    return op.name in ("checkpoint", "remat2")
 
 
 def _body(jaxpr: JaxProgram) -> JaxProgram:
@@ -80,30 +95,37 @@ def _made(outputs: Values, entries: list[Entry]) -> list[Value]:
 # ---- who ran an equation --------------------------------------------------------------------------------------------
 
 
-def _source_of(program: JaxProgram | None) -> str:
+def source_of(program: JaxProgram | None) -> str:
     """Where the function is defined that a program is of, as its file and line; empty if that is not known."""
     info: Any = getattr(contents.open_jaxpr(program), "debug_info", None) if program is not None else None
     return str(getattr(info, "func_src_info", None) or "").rpartition(" at ")[2]
 
 
-def _ran_by(jaxpr: JaxProgram, source: str) -> list[tuple[Place, ...]] | None:
+def ran_by(jaxpr: JaxProgram, source: str) -> list[tuple[Place, ...]] | None:
     """For each equation of a function that is defined at `source` the functions that ran it, from that inwards.
 
-    None where it runs no code of the user's, too much of it, or what may answer differently each time.
+    None where there are too many, or one may answer differently each time.
     """
     if jaxpr.effects or jaxpr.constvars or len(jaxpr.eqns) > OPERATIONS or contents.contains(jaxpr, "pure_callback"):
         return None
-    inside = [_places(eqn, source) for eqn in jaxpr.eqns]
-    users = any(not serves(code.co_filename) for places in inside for code, _ in places)
-    return inside if users and all(inside) else None
+    return [places(eqn, source) for eqn in jaxpr.eqns]
 
 
-def _places(eqn: Equation, source: str) -> tuple[Place, ...]:
+def is_users(places: Sequence[Sequence[Place]] | None) -> bool:
+    """Whether code of the user's is among what ran equations, each of which some function ran."""
+    return all(places or [()]) and any(not serves(code.co_filename) for each in places or () for code, _ in each)
+
+
+def places(eqn: Equation, source: str) -> tuple[Place, ...]:
     """Those of the functions that ran an equation which count, see `places.calls`. What goes back was run by `jax.grad`."""
-    frames = itertools.dropwhile(lambda frame: _source(frame[0]) != source, reversed(frames_of(eqn)))
-    places = without_own([place for place in frames if is_called(place[0])])
-    back = _back(places, transformations(eqn))
-    return places if back is None else places[: back + 1]
+    frames = [*reversed(frames_of(eqn))]
+    at = next((i for i, (code, _) in enumerate(frames) if _source(code) == source), None)
+    if at is None:
+        at = _rule_in(frames) if source.startswith(_TOOLS) else len(frames)
+    frames = frames[at:]
+    found = without_own([place for place in frames if is_called(place[0])])
+    back = _back(found, transformations(eqn))
+    return found if back is None else found[: back + 1]
 
 
 def _back(places: Sequence[Place], names: Sequence[str]) -> int | None:
@@ -116,6 +138,19 @@ def _back(places: Sequence[Place], names: Sequence[str]) -> int | None:
         if step == "transpose":
             return i
     return None
+
+
+_TOOLS = __file__.rpartition("seeing")[0]
+
+
+def _rule_in(frames: Sequence[Place]) -> int:
+    """Where the innermost rule of the user's begins that JAX ran for a function which has its own."""
+    found = len(frames)
+    for i, (code, _) in enumerate(frames):
+        if code.co_filename.endswith("custom_derivatives.py"):
+            inner = next((each for each, _ in frames[i:] if is_called(each)), None)
+            found = i if inner is not None and not serves(inner.co_filename) else found
+    return found
 
 
 def _source(code: CodeType) -> str:
@@ -137,31 +172,31 @@ def _name(equations: Sequence[Equation]) -> str:
 # ---- what it did ----------------------------------------------------------------------------------------------------
 
 
-def _run(
+def run(
     jaxpr: JaxProgram,
-    ran_by: Sequence[tuple[Place, ...]],
+    callers: Sequence[tuple[Place, ...]],
     inputs: Values,
     around: tuple[Place, ...],
     entries: list[Entry],
 ) -> list[Value]:
-    """The results of a function, whose operations become `entries`. `ran_by`: what ran each equation; `around`: what ran it."""
+    """The results of a function, whose operations become `entries`. `callers`: what ran each equation; `around`: what ran it."""
     known: dict[Any, Value] = dict(zip(jaxpr.invars, inputs, strict=True))
 
     def read(atoms: Sequence[Any]) -> list[Value]:
         return [v.val if isinstance(v, Literal) else known[v] for v in atoms]
 
     # those that came of one call of a function of JAX's share their traceback
-    pairs = zip(jaxpr.eqns, ran_by, strict=True)
-    groups = [[*group] for _, group in itertools.groupby(pairs, key=lambda pair: id(pair[0].source_info.traceback))]
+    pairs = zip(jaxpr.eqns, callers, strict=True)
+    groups = [[*group] for _, group in itertools.groupby(pairs, key=lambda pair: _together(pair[0]))]
     last = {v: i for i, group in enumerate(groups) for eqn, _ in group for v in _variables(eqn.invars)}
     last |= dict.fromkeys(_variables(jaxpr.outvars), len(groups))
     for i, group in enumerate(groups):
         (first, inner), equations = group[0], [eqn for eqn, _ in group]
         places = around + inner
         called = first.params.get("jaxpr") if len(group) == 1 and first.primitive.name in contents.JIT else None
-        own = None if called is None else _ran_by(body := contents.open_jaxpr(called), _source_of(called))
-        if own is not None:
-            results = _run(body, own, read(first.invars), places, entries)
+        own = None if called is None else ran_by(body := contents.open_jaxpr(called), source_of(called))
+        if own and is_users(own):
+            results = run(body, own, read(first.invars), places, entries)
             known.update(zip(first.outvars, results, strict=True))
             continue
         made, ins = [v for eqn in equations for v in eqn.outvars], _read_by(equations)
@@ -175,6 +210,14 @@ def _run(
         where = next((place for place in places[::-1] if not serves(place[0].co_filename)), None)
         entries.append(Entry(op, tuple(values), tuple(results), where, None, places))
     return read(jaxpr.outvars)
+
+
+_STRUCTURED = frozenset(("scan", "while", "cond", "checkpoint", "remat2"))
+
+
+def _together(eqn: Equation) -> int:
+    """Equal for equations that are one operation."""
+    return id(eqn if eqn.primitive.name in _STRUCTURED else eqn.source_info.traceback)
 
 
 def _as_function(jaxpr: JaxProgram) -> Callable[..., list[Value]]:

@@ -6,19 +6,19 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from ...jaxprs.types import Value
+from ...jaxprs.types import Value, Values
 from ...tape.query import Query, Source
 from ...tape.recording import Recording
 from ..writing.graph import ValueMap, ValueSet
 from . import layout, rolling, scopes
-from .calls import Line, calls_of
+from .calls import Line, Running, calls_of
 from .listing import identifier
 from .recorded import Scope, Within, Writer
 from .scopes import Function, Statement, new_key
 
 
-class OfExample(Within):
-    """The scope of a function of one example. `rows`: of each array with an axis of the batch the row of the first one."""
+class Inside(Within):
+    """The scope of a function that JAX was given, of its `lines`. `rows`: of what it is called with what it has of that."""
 
     def __init__(self, parent: Scope, local: ValueSet, varying: ValueSet, lines: Sequence[Line], rows: ValueMap[Value]):
         super().__init__(parent, local, varying)
@@ -41,11 +41,14 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     op: Any = line.op
     batch = list(line.inputs[: len(op.rows)])
     varying = ValueSet(line.inputs[i] for i in line.active_ins if i >= len(batch))
-    lines = _lines(writer, line, varying)
+    recording = Recording()
+    recording.entries = list(op.entries)
+    around = [(*line.calls, *own[1:]) for own in calls_of(recording.entries)]
+    lines = lines_inside(writer, recording, around, op.ends, [*op.rows, *varying])
     local = ValueSet([*op.rows, *(x for each in lines for x in each.outputs)])
     actives = (tuple([i for i, x in enumerate(each.inputs) if x in local]) for each in lines)
     lines = [each._replace(active_ins=active) for each, active in zip(lines, actives, strict=True)]
-    inner = OfExample(scope, local, varying, lines, ValueMap(zip(batch, op.rows, strict=True)))
+    inner = Inside(scope, local, varying, lines, ValueMap(zip(batch, op.rows, strict=True)))
     outs = [i for i, x in enumerate(line.outputs) if x in scope.used]
     results: list[ast.expr] = [ast.Name(inner.key(op.ends[i]), ast.Load()) for i in outs]
     statements = writer.block(lines, depth, inner)
@@ -66,12 +69,10 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     return [Statement([of], function=function), Statement([scope.key(line.outputs[i]) for i in outs], call)]
 
 
-def _lines(writer: Writer, line: Line, varying: ValueSet) -> list[Line]:
-    """The lines of the function of one example."""
-    op: Any = line.op
-    recording = Recording()
-    recording.entries = list(op.entries)
-    made = writer.open(recording.entries, [(*line.calls, *calls[1:]) for calls in calls_of(recording.entries)], None)
-    sources = [Source(x, watched=True) for x in (*op.rows, *varying)]
-    query = Query(recording, op.ends, sources, include_nondifferentiable=True)
+def lines_inside(
+    writer: Writer, recording: Recording, calls: Sequence[tuple[Running, ...]], ends: Values, starts: Values
+) -> list[Line]:
+    """The lines of a function that JAX was given, which lead from `starts` to the `ends`. `calls`: those of each entry."""
+    made = writer.open(recording.entries, calls, None)
+    query = Query(recording, ends, [Source(x, watched=True) for x in starts], include_nondifferentiable=True)
     return writer.with_constants(writer.lines(*query.program(), made), recording, made)

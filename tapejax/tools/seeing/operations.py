@@ -93,8 +93,11 @@ _PRELUDE = {name: text.strip() for name, text in sections(Path(__file__).with_na
 class Code:
     """Code being written: functions that it needs, constants, and lines for operations."""
 
+    users: Callable[[JaxProgram, Sequence[str | None], Iterator[str]], scopes.Function | None]
+
     def __init__(self, scope: Taken, called: Callable[[str], str | None] = lambda arg: None):
         """`called`: the name that an argument has in a tree."""
+        self.users, self.names = lambda *args: None, scopes.Names()
         self.scope, self.called = scope, called
         self.helpers: list[str] = []
         self.constants: list[str] = []
@@ -294,6 +297,8 @@ class Code:
 
     def _body(self, closed: JaxProgram, wishes: Sequence[str | None]) -> tuple[scopes.Function, scopes.Names]:
         """`wishes`: what its first parameters are to be called, if not by letters."""
+        if (own := self.users(closed, wishes, self.scope.letters())) is not None:
+            return own, self.names
         jaxpr = contents.open_jaxpr(closed)
         letters, names = self.scope.letters(), scopes.Names()
         known: dict[Atom, str] = dict(zip(jaxpr.constvars, map(self.constant, contents.consts_of(closed)), strict=True))
@@ -537,7 +542,9 @@ def _custom_jvp(code: Code, eqn: Equation) -> Rule:
         raise Unspellable(call) from error
 
     def write(name: str, own: str) -> str:
-        given, body, results = code.parts(rule)
+        (function,) = ast.parse(own).body
+        names = [arg.arg for arg in function.args.args]  # type: ignore[attr-defined]
+        given, body, results = code.parts(rule, [*names, *(f"{names[i]}_dot" for i in moving)])
         outs, found = results[: len(call.out_avals)], iter(results[len(call.out_avals) :])
         tangents = [
             next(found) if type_has_tangent(aval) else f"np.zeros({aval.shape}, jax.dtypes.float0)"
@@ -598,19 +605,19 @@ def _by_vjp(
 
     def write(name: str, text: str) -> str:
         given, body, results = code.parts(closed, wishes)
-        residuals = ", ".join(results[own:]) + "," * bool(kept)
+        residuals = _unpacked(results[own:]) if kept else "()"
         # called by itself, so that a second derivative goes by the rule, too
         value = f"{name}({', '.join(given)})" if first else _one_or_tuple(results[:own])
-        forward = _definition(f"{name}_fwd", given, [*body, f"return {value}, ({residuals})"])
+        forward = _definition(f"{name}_fwd", given, [*body, f"return {value}, {residuals}"])
         given, body, results = code.parts(pulled)
-        unpack = [f"{_unpacked(given[:kept])} = residuals"] if kept else []
+        unpack = [f"{_unpacked(given[:kept]).strip('()')} = residuals"] if kept else []
         cotangents = given[kept] if outs == 1 else "cotangents"
         if outs > 1:
-            unpack.append(f"{_unpacked(given[kept:])} = {code.needs('flat')}(cotangents)")
+            unpack.append(f"{_unpacked(given[kept:]).strip('()')} = {code.needs('flat')}(cotangents)")
         found = dict(zip(moving, results, strict=True))
         returned = ", ".join(found.get(first + i, "None") for i in range(len(avals)))
         names = ["residuals" if kept else "_", cotangents]
-        backward = _definition(f"{name}_bwd", names, [*unpack, *body, f"return ({returned},)"])
+        backward = _definition(f"{name}_bwd", names, [*unpack, *body, f"return {returned}{',' * (len(avals) == 1)}"])
         rule = f"{name}.defvjp({name}_fwd, {name}_bwd)"
         return "\n\n\n".join([f"@jax.custom_vjp\n{text}", forward, backward, rule])
 
@@ -628,7 +635,7 @@ def _runs(eqn: Equation) -> Callable[..., Any]:
 
 
 def _unpacked(names: Sequence[str]) -> str:
-    return f"({', '.join(names)},)"
+    return f"({', '.join(names)}{',' * (len(names) == 1)})"
 
 
 def _one_or_tuple(results: Sequence[str]) -> str:

@@ -187,6 +187,7 @@ class Writer:
         self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
         self.sourced = Sourced(self)
         self._around: list[tuple[int, int, int]] = []  # the positions of what opened calls did, with that of each call
+        self._checkpoints: set[int] = set()  # the calls that are computed again for a derivative
         self._opened: dict[int, tuple[Recording, ValueMap[int]] | None] = {}
         self._made_inside = ValueMap[int]()  # `made`, of what calls that are opened do
 
@@ -229,9 +230,13 @@ class Writer:
             entry = self._entries[position]
             joint = isinstance(line.op, JointOp)
             own = position < len(self._recording.entries)  # not of a call that was opened
+            own |= jitted.is_checkpoint(entry.op)
             inside = again.recorded(entry) if joint else jitted.recorded(entry, self._recording) if own else None
             entries = [] if inside is None else inside.entries
-            made = self.open(entries, [line.calls + calls for calls in calls_of(entries)], position)
+            around = calls_of(entries)
+            if jitted.is_checkpoint(entry.op):
+                self._checkpoints |= {calls[0].call for calls in around}
+            made = self.open(entries, [line.calls + calls for calls in around], position)
             self._opened[position] = None if inside is None else (inside, made)
         if (opened := self._opened[position]) is None:
             return self._by_leaf(line)
@@ -255,6 +260,10 @@ class Writer:
         self._made_inside.update(made)
         return made
 
+    def entry(self, position: int) -> Entry:
+        """An entry of the recording, or of what was opened, by its position in `made`."""
+        return self._entries[position]
+
     def with_constants(self, lines: list[Line], recording: Recording, made: ValueMap[int]) -> list[Line]:
         """The lines of a call, with those that compute what varies nowhere, as a mask or an index: it is not data."""
         here = ValueSet(x for line in lines for x in line.outputs)
@@ -265,9 +274,17 @@ class Writer:
                 every = tuple(range(len(outputs)))
                 lines.append(Line(op, inputs, outputs, (), every, self._calls[made[outputs[0]]], inside_of(entry)))
         here.update(x for line in lines for x in line.outputs)
-        lines.sort(key=lambda line: min(made[x] for x in line.outputs if x in made))
+        lines.sort(key=lambda line: self._position_among(made, line.outputs))
         actives = (tuple([i for i, x in enumerate(line.inputs) if i in line.active_ins or x in here]) for line in lines)
         return [line._replace(active_ins=active) for line, active in zip(lines, actives, strict=True)]
+
+    def _position_among(self, made: ValueMap[int], values: Sequence[Value]) -> int:
+        """Where in a call values were made, which are `made` there, or in a call in it."""
+        position = min(made.get(x, self.made[x]) for x in values if x in self.made)
+        own = {*made.values()}
+        while position not in own:
+            position = next(outer for start, stop, outer in self._around if start <= position < stop)
+        return position
 
     def _by_leaf(self, line: Line) -> list[Line]:
         """The line; where it makes all leaves of a tree, a line for each."""
@@ -346,6 +363,9 @@ class Writer:
                 used = ValueMap(self.operands.get(here.call, ValueMap()).items() if len(wanted) > 1 else ())
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last else ()
                 used.update(self._parts_of(part, parts, depth + 1 if call else None))
+                if len(parts) == len(outs := found[before].outs) and user:
+                    for key, name in ((out, part) for out, part in zip(outs, parts, strict=True) if out):
+                        self.names.wishes.setdefault(key, name)
                 for x in wanted:
                     if name := stored or used.get(x) or own:
                         key = scope.key(x) if len(wanted) == 1 or not stored else str(found[-1].outs[0])
@@ -554,7 +574,8 @@ class Writer:
         handed = {key: self.argument(*own[key], scope) if key in own else handed[key] for key in order}
         self.names.likes |= {key: handed[key] for key in own}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
-        function = Function([*handed], statements, result, name_in(lines[-1].calls[depth - 1], code), head=head)
+        again = lines[-1].calls[depth].call in self._checkpoints
+        function = Function([*handed], statements, result, name_in(caller, code), head=head, checkpoint=again)
         if not user:
             matrices = [key for key in order[::-1] if key in own and jnp.ndim(own[key][0]) > 1]
             shapes = _Shapes({own[key][0].shape: key for key in matrices})
@@ -608,7 +629,7 @@ class Writer:
         scopes.inline(function, self.names)
         called = function.forwarded()
         known = set() if called is None else set(names_in(called.func)) & self.definitions.keys()
-        if known or serves(code.co_filename) and function.is_short():
+        if not function.checkpoint and (known or serves(code.co_filename) and function.is_short()):
             for key in known:
                 if self.names.wishes[key] == "model":
                     self.names.wishes[key] = function.wish

@@ -102,6 +102,7 @@ class Function:
     origins: tuple[Line, ...] = ()  # of its result
     head: Line | None = None  # where it was defined
     defined: bool = False  # whether it is to have a name, though it could be a lambda
+    checkpoint: bool = False  # whether a derivative computes it again
 
     def free(self) -> Counter[Key]:
         made = {*self.parameters, *(out for s in self.statements for out in s.outs)}
@@ -421,6 +422,8 @@ def lines(function: Function, name: str, names: Names, indent: str = "") -> list
     parameters = [names.given[key] for key in function.parameters]
     first, *rest = layout.definition(name, parameters, [*body(function, names, inner), *result], indent)
     (first,) = layout.with_origins([first], [function.head])
+    if function.checkpoint:
+        return [f"{indent}@jax.checkpoint", first, *rest]
     if function.comment and len(first) + len(function.comment) + 2 <= WIDTH and first.endswith(":"):
         return [*layout.with_origins([f"{first}  {function.comment}"], [function.head]), *rest]
     return [first, *rest] if not function.comment else [f"{indent}{function.comment}", first, *rest]

@@ -30,7 +30,7 @@ from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from ..writing.graph import ValueMap, ValueSet
-from . import calls, derivatives, layout, parameters, recorded, rolling, scopes, templates, trees, unified
+from . import bodies, calls, derivatives, layout, parameters, recorded, rolling, scopes, templates, trees, unified
 from .listing import identifier, unused
 from .operations import Code, Taken
 from .parameters import Parameter
@@ -288,6 +288,7 @@ class Module:
         self.code = Code(self.scope, lambda arg: self.writer.names.key_in_tree(arg))
         self.flat = flat
         self.writer = recorded.Writer(self.code, derivatives.write)
+        self.code.names, self.code.users = self.writer.names, functools.partial(bodies.function_of, self.writer)
         self.constants, self.arrays = self.code.constants, self.code.large
         self.main: dict[str, list[str]] = {}
 

@@ -80,7 +80,7 @@ class Sourced:
             return None if x in active or scope.varying_around(x) else written(x)
 
         def is_fixed(x: Value) -> bool:
-            return self._is_fixed(x) and not scope.is_local(x)
+            return self._is_fixed(x) and not (scope.is_local(x) or scope.varying_around(x))
 
         recorded = writer._entries, writer.made
         return writer.code.sources.of_lines(part, place, wanted, text_of, writer.called.get, is_fixed, recorded)

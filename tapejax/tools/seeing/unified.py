@@ -93,7 +93,7 @@ def _in_parallel(unifier: Unifier, functions: Sequence[Function], meanings: Mapp
     def one(expressions: Sequence[ast.expr]) -> Any:
         return unifier.one([layout.replaced(x, meanings) for x in expressions])
 
-    if len({len(each.statements) for each in functions}) > 1:
+    if len({(len(each.statements), each.checkpoint) for each in functions}) > 1:
         raise Different
     statements = []
     for own in zip(*(each.statements for each in functions), strict=True):

@@ -136,4 +136,11 @@ def test_a_round_of_a_loop_has_the_names_of_what_it_is_given():
     with tf.GradientTape() as tape:
         tape.watch(params)
         loss = jnp.sum(jax.lax.scan(cell, jnp.zeros(3), jnp.ones((5, 3)))[1])
-    assert "def step(kernel, bias, carry, x):\n" in tape.as_function(loss, params).code
+    assert tape.as_function(loss, params).code == (
+        "def f(params):\n"
+        "    def cell(h, x):\n"
+        '        h = jnp.tanh(h @ params["cell"]["kernel"] + x + params["cell"]["bias"])\n'
+        "        return h, h\n\n"
+        "    loss = jnp.sum(jax.lax.scan(cell, jnp.zeros(3), jnp.ones((5, 3)))[1])\n"
+        "    return loss\n"
+    )

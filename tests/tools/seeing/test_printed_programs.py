@@ -470,7 +470,7 @@ ONE_CALL = {
     "jnp.diag(A[0])": lambda a: tf.linalg.diag(a[0]),
     'jnp.vectorize(jnp.diag, signature="(n)->(n,n)")(A)': tf.linalg.diag,
     "jnp.fill_diagonal(A, A[0], inplace=False)": lambda a: tf.linalg.set_diag(a, a[0]),
-    "c * a[b]": lambda a: jax.lax.fori_loop(0, 3, lambda i, c: c * a[i], jnp.ones(3)),
+    "c * A[i]": lambda a: jax.lax.fori_loop(0, 3, lambda i, c: c * a[i], jnp.ones(3)),
 }
 
 

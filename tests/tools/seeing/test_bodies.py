@@ -1,0 +1,171 @@
+"""Loops, choices and rules of JAX's: the functions in them are printed as the user has them, outside of `jax.jit` and in it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tapejax as tf
+
+rng = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return jnp.asarray(rng.normal(size=shape), jnp.float32)
+
+
+def square_error(w, x, y):
+    residual = x @ w - y
+    return jnp.mean(residual**2)
+
+
+def descent(w, x, y):
+    def step(w, _):
+        g = jax.grad(square_error)(w, x, y)
+        return w - 0.1 * g, None
+
+    w, _ = jax.lax.scan(step, w, None, length=3)
+    return w
+
+
+def momentum(w, xs, ys):
+    def step(carry, batch):
+        w, v = carry
+        loss, g = jax.value_and_grad(square_error)(w, *batch)
+        v = 0.9 * v + g
+        return (w - 0.1 * v, v), loss
+
+    (w, _), losses = jax.lax.scan(step, (w, w), (xs, ys))
+    return jnp.sum(w**2) + losses.sum()
+
+
+def riccati(A, B, Q, R):
+    def step(P, _):
+        S = R + B.T @ P @ B
+        K = jnp.linalg.solve(S, B.T @ P @ A)
+        P = Q + A.T @ P @ (A - B @ K)
+        return P, K
+
+    P, Ks = jax.lax.scan(step, Q, None, length=5)
+    return jnp.trace(P) + jnp.sum(Ks**2)
+
+
+def counted(w, x):
+    def step(state, row):
+        h = jnp.tanh(row @ state["w"])
+        return {"n": state["n"] + 1, "w": state["w"] - 0.1 * h.sum()}, h
+
+    state, hs = jax.lax.scan(step, {"n": 0, "w": w}, x, reverse=True)
+    return state["w"].sum() + hs.sum()
+
+
+def mapped(w, x):
+    def score(row):
+        h = jnp.tanh(row @ w)
+        return jnp.sum(h**2)
+
+    return jnp.mean(jax.lax.map(score, x))
+
+
+def polynomial(a, v):
+    def body(i, total):
+        return total * v + a[i]
+
+    return jax.lax.fori_loop(0, 4, body, v).sum()
+
+
+def power(n, x):
+    def body(i, total):
+        return total * x
+
+    return jax.lax.fori_loop(0, n, body, x)
+
+
+def root(x):
+    def unfinished(state):
+        _, change = state
+        return change > 1e-3
+
+    def improve(state):
+        x, _ = state
+        new = 0.5 * (x + 2.0 / x)
+        return new, jnp.abs(new - x)
+
+    x, _ = jax.lax.while_loop(unfinished, improve, (x, 1.0))
+    return x
+
+
+def double(x):
+    return 2.0 * jnp.sin(x)
+
+
+def halve(x):
+    y = jnp.cos(x)
+    return y / 2.0
+
+
+def third(x):
+    s = jnp.cumsum(x)
+    return s * s
+
+
+def chosen(x, t):
+    y = jax.lax.cond(t > 0, double, halve, x)
+    return jnp.sum(y)
+
+
+def switched(i, x):
+    return jnp.sum(jax.lax.switch(i, [double, halve, third], x))
+
+
+def closed(x, t, w):
+    def near(x, scale):
+        return x * scale + w
+
+    def far(x, scale):
+        return x - scale
+
+    return jnp.sum(jax.lax.cond(t > 0, near, far, x, t))
+
+
+def residual(w, x):
+    @jax.checkpoint
+    def layer(h, w):
+        z = h @ w
+        return jnp.tanh(z) + h
+
+    return jnp.sum(layer(layer(x, w), w))
+
+
+@jax.custom_jvp
+def smooth(x):
+    return jnp.sqrt(x * x + 0.001)
+
+
+@smooth.defjvp
+def smooth_jvp(primals, tangents):
+    (x,), (x_dot,) = primals, tangents
+    y = smooth(x)
+    slope = x / y
+    return y, slope * x_dot
+
+
+def smoothed(x):
+    return jnp.sum(smooth(x) * 2.0)
+
+
+IN_SOURCE = {
+    riccati: (normal(3, 3) * 0.3, normal(3, 2), jnp.eye(3), jnp.eye(2)),
+    counted: (normal(3), normal(5, 3)),
+    polynomial: (normal(4), normal(3)),
+    power: (jnp.int32(3), jnp.float32(1.5)),
+    chosen: (normal(3), jnp.float32(0.3)),
+    switched: (jnp.int32(2), normal(4)),
+    closed: (normal(3), jnp.float32(0.3), normal(3)),
+    residual: (normal(3, 3), normal(2, 3)),
+    smoothed: (normal(4),),
+    descent: (normal(3), normal(12, 3), normal(12)),
+    momentum: (normal(3), normal(4, 12, 3), normal(4, 12)),
+    mapped: (normal(3, 2), normal(5, 3)),
+    root: (jnp.float32(3.0),),
+}
