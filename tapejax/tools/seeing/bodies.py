@@ -117,7 +117,9 @@ def _tree(leaves: Sequence[tuple[Path, Any]]) -> Any:
 def parameters_in(leaves: Sequence[Leaf]) -> list[Group]:
     """The parameters that values are parts of."""
     roots = dict.fromkeys(name for name, _ in leaves)
-    return [Group(at := [i for i, x in enumerate(leaves) if x[0] == root], [leaves[i][1] for i in at]) for root in roots]
+    return [
+        Group(at := [i for i, x in enumerate(leaves) if x[0] == root], [leaves[i][1] for i in at]) for root in roots
+    ]
 
 
 class Call:
@@ -160,7 +162,7 @@ class Call:
     def function(
         self, body: Body, consts: Values, parameters: Sequence[tuple[str, Group]], results: Sequence[Group]
     ) -> tuple[Statement, str]:
-        """The definition of a function in this scope, and its key. `parameters`: each with the name that it has without another."""
+        """The definition of a function in this scope, and its key. `parameters`: each with a name, if it has no other."""
         writer, line, names = self.writer, self.line, self.writer.names
         varying = ValueSet(x for x in consts if x in self.active)
         called = self._is_called(body, parameters)
@@ -181,8 +183,8 @@ class Call:
         keys, head = list[Key](), list[Statement]()
         for i, (default, group) in enumerate(parameters):
             leaves = [inner.key(body.given[j]) for j in group.positions]
-            known = body.leaves[group.positions[0]][0] if group.positions else ""
-            name = known or (own[i] if len(own) == len(parameters) else default)
+            known = body.leaves[group.positions[0]][0] if group.positions and body.leaves else default
+            name = own[i] if len(own) == len(parameters) else known
             keys.append(leaves[0] if group.alone else new_key())
             names.wishes[keys[-1]] = name
             head += () if group.alone or not leaves else self._taken_apart(keys[-1], name, leaves, group, body.code)
@@ -205,7 +207,7 @@ class Call:
     def _is_called(self, body: Body, parameters: Sequence[tuple[str, Group]]) -> bool:
         """Whether it is a function on its own, which closes over nothing."""
         code = body.code
-        flat = all(group.alone for _, group in parameters) and [*body.results] == [()]
+        flat = all(group.alone for _, group in parameters) and len(body.ends) == 1
         return code is not None and _is_defined(code) and flat and not code.co_freevars and bool(self.line.calls)
 
     def _taken_apart(
@@ -291,7 +293,7 @@ def write(writer: Writer, line: Line, scope: Scope) -> list[Statement]:
 
 
 def _before(entry: Entry) -> Value | None:
-    """What an operation makes the index of a branch of: a truth value, or a number that may be no branch's; None for any other."""
+    """What an operation makes the index of a branch of, a truth value or any number; None for any other operation."""
     program = traced(entry.op, entry.inputs)
     if program is None:
         return None
@@ -345,7 +347,7 @@ def function_of(
 
 
 def _parameters(code: CodeType | None, count: int) -> Sequence[str]:
-    """What a function calls so many arrays that it is given, by themselves or in tuples; nothing where it has no names for them."""
+    """What a function calls so many arrays that it is given, by themselves or in tuples; nothing where it has no names."""
     names = [part for name in parameters_of(code) for part in _unpacked(code, name) or (name,)] if code else []
     return names if len(names) == count else ()
 
@@ -424,7 +426,11 @@ def _counting(program: JaxProgram, closed: int, others: int = 0) -> Any | None:
     jaxpr: Any = contents.open_jaxpr(program)
     source = jitted.source_of(program)
     first = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "add" and eqn.outvars == jaxpr.outvars[:1]]
-    if len(first) != 1 or first[0].invars[0] not in jaxpr.invars[closed : closed + 1] or jitted.places(first[0], source):
+    if (
+        len(first) != 1
+        or first[0].invars[0] not in jaxpr.invars[closed : closed + 1]
+        or jitted.places(first[0], source)
+    ):
         return None
     rest = [eqn for eqn in jaxpr.eqns if eqn is not first[0]]
     one, info = first[0].invars[1], jaxpr.debug_info
@@ -454,13 +460,16 @@ def _counted(
 
 def _cond(call: Call) -> list[Statement]:
     programs: Sequence[JaxProgram] = call.params["branches"]
-    names = contents.open_jaxpr(programs[0]).debug_info.arg_names or ()
+    infos = [contents.open_jaxpr(program).debug_info for program in programs]
+    names = next((info.arg_names for info in infos if info.arg_names), ())  # not all may have them
     closed = next((i for i, name in enumerate(names) if name), len(names))
     consts, given = call.inputs[1 : 1 + closed], call.inputs[1 + closed :]
-    bodies = [body_of(program, consts, given) for program in programs]
-    parameters = parameters_in(bodies[0].leaves)
-    results = Group(range(len(bodies[0].results)), bodies[0].results)
-    for each in bodies:
+    bodies = [body_of(program, consts, given, at_once=True) for program in programs]
+    first = next((body for body in bodies if body.results), None)
+    if first is None:
+        raise Unspellable(call.eqn)
+    parameters, results = parameters_in(first.leaves), Group(range(len(first.results)), first.results)
+    for each in (body for body in bodies if body.results):
         if [group.paths for group in parameters_in(each.leaves)] != [group.paths for group in parameters]:
             raise Unspellable(call.eqn)
         if [*each.results] != [*results.paths]:

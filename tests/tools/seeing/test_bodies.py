@@ -1,5 +1,8 @@
 """Loops, choices and rules of JAX's: the functions in them are printed as the user has them, outside of `jax.jit` and in it."""
 
+import inspect
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -123,7 +126,7 @@ def closed(x, t, w):
         return x * scale + w
 
     def far(x, scale):
-        return x - scale
+        return x - scale * w
 
     return jnp.sum(jax.lax.cond(t > 0, near, far, x, t))
 
@@ -169,3 +172,61 @@ IN_SOURCE = {
     mapped: (normal(3, 2), normal(5, 3)),
     root: (jnp.float32(3.0),),
 }
+
+
+def as_in_source(function):
+    """The text of a function of this file, as printed code has it, without the function itself: what is in it, and its name."""
+    text = inspect.getsource(function)
+    return text.replace(f"def {function.__name__}", "def f", 1)
+
+
+@pytest.mark.parametrize("function", IN_SOURCE)
+def test_functions_are_printed_as_they_are(function):
+    """But for numbers and for what `jax.grad` is handed; with `jax.jit` and without."""
+    args = IN_SOURCE[function]
+    codes = [tf.code(transform(function), *args) for transform in (lambda f: f, jax.jit)]
+    plain, jitted = (re.sub("  # for .*", "", code.code) for code in codes)
+    assert plain == jitted.replace("0, n, body", "0, 3, body")  # a number there
+    wanted = as_in_source(function)
+    for said, printed in PRINTED.get(function, ()):
+        assert said in wanted
+        wanted = wanted.replace(said, printed)
+    assert jitted.endswith(wanted), jitted
+    check(codes[1], function, args)
+
+
+PRINTED = {
+    momentum: [
+        (
+            "jax.value_and_grad(square_error)(w, *batch)",
+            "jax.value_and_grad(lambda w: square_error(w, batch[0], batch[1]))(w)",
+        )
+    ],
+    descent: [("jax.grad(square_error)(w, x, y)", "jax.grad(lambda w: square_error(w, x, y))(w)")],
+    root: [("1e-3", "0.001")],
+    residual: [
+        (
+            "def f(w, x):\n    @jax.checkpoint\n    def layer(h, w):\n        z = h @ w\n        return jnp.tanh(z) + h\n\n",
+            "def f(w, x):\n",
+        )
+    ],
+}
+
+
+def check(code, function, args):
+    """Printed code has the values and derivatives of the function that it came of, and runs the same loops."""
+    space = {"jax": jax, "jnp": jnp, "np": np, **code.constants}
+    exec(code.code, space)
+    moving = tuple([i for i, x in enumerate(args) if jnp.issubdtype(x.dtype, jnp.floating)])
+    for result, wanted in (
+        (space["f"](*args), function(*args)),
+        (jax.jacfwd(space["f"], moving)(*args), jax.jacfwd(function, moving)(*args)),
+    ):
+        for x, y in zip(jax.tree.leaves(result), jax.tree.leaves(wanted), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-4 if x.dtype == np.float32 else 1e-9, atol=1e-5)
+            assert x.dtype == y.dtype
+    assert loops_in(space["f"], args) == loops_in(function, args)
+
+
+def loops_in(function, args):
+    return re.findall(r"\b(?:scan|while|cond|checkpoint|custom_\w+_call)\[", str(jax.make_jaxpr(function)(*args)))
