@@ -16,7 +16,7 @@ import jax
 from ..jaxprs import fence
 from ..jaxprs.fence import ConcreteArray, Tracer
 from ..jaxprs.types import Params, Primitive, Value, Where
-from ..places import Line, Place, caller, line_of
+from ..places import Place, SourceLine, caller, line_of
 
 if TYPE_CHECKING:
     from .operation import Op
@@ -60,7 +60,7 @@ class Entry(NamedTuple):
     calls: tuple[Place, ...] = ()  # as `places.calls` gives it
 
     @property
-    def line(self) -> Line | None:
+    def line(self) -> SourceLine | None:
         """The line of the user's code that ran it."""
         return line_of(self.where)
 

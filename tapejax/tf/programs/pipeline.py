@@ -185,7 +185,7 @@ def tracing_here() -> bool:
     return tracing._is_owned()  # type: ignore[attr-defined]  # as threading.Condition tests a lock
 
 
-class Steps(grain.IterDataset):
+class PythonStage(grain.IterDataset):
     """Python's iteration as a stage of Grain's. Its state is a count: restoring skips that number of elements."""
 
     def __init__(self, make: Callable[[], Iterable[Element]]):
@@ -294,7 +294,7 @@ def sliced(items: Iterable[Any], start: int, stop: int | None = None, step: int 
 Order = Callable[[Callable[[], Iterable[Any]], "Pass"], Iterable[Any]]
 
 
-class Rows:
+class ArrayRows:
     """Arrays whose rows are the elements, and their order: a function that gives the row numbers, for each pass.
 
     `plain`: it is all rows, one after the other. `fixed`: it is the same in each pass.
@@ -305,9 +305,9 @@ class Rows:
     ):
         self.columns, self.order, self.plain, self.fixed = columns, order, plain, fixed
 
-    def reordered(self, order: Order, fixed: bool) -> Rows:
+    def reordered(self, order: Order, fixed: bool) -> ArrayRows:
         """The same arrays, ``order(begin, run)`` of their order, which `begin` begins anew."""
-        return Rows(self.columns, lambda run: order(lambda: self.order(run), run), False, self.fixed and fixed)
+        return ArrayRows(self.columns, lambda run: order(lambda: self.order(run), run), False, self.fixed and fixed)
 
     def elements(self, run: Pass, size: int | None = None, drop: bool = False) -> Iterator[Element]:
         """The rows, or batches of `size` rows; a smaller last batch is left out with `drop`."""

@@ -25,7 +25,7 @@ from .batched import MappedOp
 from .calls import Line, depth_of
 from .listing import identifier
 from .recorded import Scope, Within, Writer
-from .scopes import Function, Key, Statement, new_key
+from .scopes import Definition, Key, Statement, new_key
 from .trees import item
 
 
@@ -212,7 +212,7 @@ class _Derivative:
     def _position(self, line: Line) -> int:
         return min(self.writer.made.get(x, -1) for x in line.outputs)
 
-    def _function(self, inner: Within) -> Function:
+    def _function(self, inner: Within) -> Definition:
         writer, names = self.writer, self.writer.names
         results = [ast.Name(inner.key(x), ast.Load()) for x in self.ends]
         depth = min(self.depth, depth_of([self.line, *self.inside]))
@@ -238,7 +238,7 @@ class _Derivative:
                     names.likes[key] = argument
         self.arguments = ", ".join(arguments)
         self.argnums = f", argnums={tuple(range(len(arguments)))}" if len(arguments) > 1 else ""
-        return Function(parameters, statements, layout.one_or_tuple(results))
+        return Definition(parameters, statements, layout.one_or_tuple(results))
 
     def _argument(self, x: Value) -> str:
         return self.writer.argument(x, x in self.varying, self.scope)
@@ -277,7 +277,7 @@ class _Derivative:
             total = _sum([layout.parsed(f"{self.of}({', '.join(keys)})")], self.ends, weights)
             self.of = new_key()
             names.wishes[self.of] = "total"
-            outer = [Statement([self.of], function=Function(keys, [], total))]
+            outer = [Statement([self.of], function=Definition(keys, [], total))]
         return [*outer, self._taken(self._transform("jax.grad"))]
 
     def _jvp(self) -> list[Statement]:
@@ -305,7 +305,7 @@ class _Derivative:
         of_sum = f"jnp.moveaxis(jax.jacrev({total})({self.arguments}), {jnp.ndim(self.ends[0]) - 1}, 0)"
         return [
             *value,
-            Statement([total], function=Function([key], [], _fill(result, [called]))),
+            Statement([total], function=Definition([key], [], _fill(result, [called]))),
             Statement(self._outs(), layout.parsed(of_each if example else of_sum)),
         ]
 

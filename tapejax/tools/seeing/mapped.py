@@ -14,7 +14,7 @@ from . import layout, rolling, scopes
 from .calls import Line, calls_of
 from .listing import identifier
 from .recorded import Scope, Within, Writer
-from .scopes import Function, Statement, new_key
+from .scopes import Definition, Statement, new_key
 
 
 class OfExample(Within):
@@ -56,7 +56,7 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
             writer.names.likes[key] = argument
     for i in outs:  # it is the result of the call that has the name
         writer.names.wishes.pop(inner.keys[op.ends[i]], None)
-    function = Function(parameters, statements, layout.one_or_tuple(results))
+    function = Definition(parameters, statements, layout.one_or_tuple(results))
     of = new_key()
     writer.names.wishes[of] = identifier("example")
     rolling.roll(function, writer.names, writer.shapes)

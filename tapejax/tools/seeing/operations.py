@@ -292,10 +292,10 @@ class Code:
         results = [layout.text_of(layout.replaced(x, found)) for x in result]
         return [names.given[key] for key in function.parameters], scopes.body(function, names, ""), results
 
-    def _body(self, closed: JaxProgram, wishes: Sequence[str | None]) -> tuple[scopes.Function, scopes.Names]:
+    def _body(self, closed: JaxProgram, wishes: Sequence[str | None]) -> tuple[scopes.Definition, scopes.KeyNames]:
         """`wishes`: what its first parameters are to be called, if not by letters."""
         jaxpr = contents.open_jaxpr(closed)
-        letters, names = self.scope.letters(), scopes.Names()
+        letters, names = self.scope.letters(), scopes.KeyNames()
         known: dict[Atom, str] = dict(zip(jaxpr.constvars, map(self.constant, contents.consts_of(closed)), strict=True))
         parameters = [scopes.new_key() for _ in jaxpr.invars]
         known.update(zip(jaxpr.invars, parameters, strict=True))
@@ -312,7 +312,7 @@ class Code:
             spelled = self._of_source(part, place, jaxpr.replace(eqns=[*wanted]), known, consts)
             statements += [spelled] if spelled else [self._statement(eqn, wanted[eqn], known) for eqn in part]
         result = layout.parsed(_one_or_tuple([self._atom(v, known, result=True) for v in jaxpr.outvars]))
-        function = scopes.Function(parameters, statements, result)
+        function = scopes.Definition(parameters, statements, result)
         scopes.inline(function, names)
         for s in function.statements:
             names.wishes.update((out, next(letters)) for out in s.outs if out is not None)

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...places import Line
+from ...places import SourceLine
 from ...tape import active, sweep
 from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry, is_deleted, type_of
@@ -32,7 +32,7 @@ from ..writing.graph import ValueMap, ValueSet
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened
 from .listing import Names, name_of, options
-from .local import Local, Pass, local
+from .local import Local, StepAtInput, local
 from .split import listed
 from .steps import Backward, wide
 from .tables import cut
@@ -279,7 +279,7 @@ class _Page:
     def why(self, position: int, step: Step, i: int, part: Array) -> Json:
         """How a cotangent becomes what is added at an input."""
         entry, cotangents = self.entries[position], self.came[position]
-        derivative = local(Pass(entry, step, i, cotangents, part, self.walk.names, self.walk.of))
+        derivative = local(StepAtInput(entry, step, i, cotangents, part, self.walk.names, self.walk.of))
         self.locals[position, i] = derivative
         return self.factor(derivative, derivative.back, next(iter(cotangents.values())), part.shape)
 
@@ -461,7 +461,7 @@ def _largest(x: Array) -> float:
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
-def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int], int]]:
+def _code(lines: Iterable[SourceLine | None]) -> tuple[list[Json], dict[tuple[str, int], int]]:
     """The lines of the user's code and what is around them, by file; and the row of each line in that."""
     files: dict[str, set[int]] = {}
     for line in lines:
@@ -470,7 +470,7 @@ def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int
     rows: list[Json] = []
     row_of = {}
     for file, own in files.items():
-        rows.append({"file": str(Line(file, 0, "", "")).rpartition(":")[0]})
+        rows.append({"file": str(SourceLine(file, 0, "", "")).rpartition(":")[0]})
         near = range(max(min(own) - 1, 1), max(own) + 1)  # also the line above, and no gap of less than three lines
         numbers = [n for n in near if own & {n, n + 1} or own >= {n - 1, n + 2}]
         texts = [linecache.getline(file, n).rstrip() for n in numbers]

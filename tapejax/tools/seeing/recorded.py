@@ -38,7 +38,7 @@ from .inside import traced
 from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
 from .operations import Code, pattern_of, written
-from .scopes import Function, Key, Names, Statement, new_key
+from .scopes import Definition, Key, KeyNames, Statement, new_key
 from .sourced import Sourced
 from .spelling import array_text
 from .trees import FEW, Path, item
@@ -159,10 +159,10 @@ class Writer:
 
     def __init__(self, code: Code, derivative: Callable[[Writer, Line, Sequence[Line], int, Scope], list[Statement]]):
         self.code, self.derivative, self.reserved = code, derivative, set(code.scope.taken)
-        self.names = Names()
+        self.names = KeyNames()
         self.results = Results((), ())
         self.functions: list[list[str]] = []
-        self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
+        self.definitions: dict[Key, Definition] = {}  # of functions that are called, by their keys
         self.known: dict[tuple[CodeType, str], Key] = {}
         self.callers: dict[Key, list[Running]] = {}  # of these functions
         self._texts: dict[str, str] = {}  # the names of the functions that are written, by their texts
@@ -545,7 +545,7 @@ class Writer:
         if isinstance(result, ast.Name) and self.names.wishes.get(result.id) == "grads":
             self.names.likes[result.id] = new_key()
             self.names.wishes[self.names.likes[result.id]] = self.names.wishes.pop(result.id)
-        first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Function([], statements, result)))])}
+        first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Definition([], statements, result)))])}
         given.sort(key=lambda each: first.get(each[0], len(first)))
         own = {key: (x, active) for key, x, active in given}
         order = self._ordered(code, lines, depth, given, [*handed])
@@ -554,7 +554,7 @@ class Writer:
         handed = {key: self.argument(*own[key], scope) if key in own else handed[key] for key in order}
         self.names.likes |= {key: handed[key] for key in own}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
-        function = Function([*handed], statements, result, name_in(lines[-1].calls[depth - 1], code), head=head)
+        function = Definition([*handed], statements, result, name_in(lines[-1].calls[depth - 1], code), head=head)
         if not user:
             matrices = [key for key in order[::-1] if key in own and jnp.ndim(own[key][0]) > 1]
             shapes = _Shapes({own[key][0].shape: key for key in matrices})
@@ -600,7 +600,7 @@ class Writer:
                 del scope.trees[key]
         return root
 
-    def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str], caller: Running) -> ast.expr:
+    def _applied(self, code: CodeType, function: Definition, handed: Mapping[Key, str], caller: Running) -> ast.expr:
         """A call of the printed function that `function` is; or what it does, if that is a call or one operation."""
         raw = self._raw(function, "f")  # before lines are laid out, which depends on the names around
         trees.map_leaves(function, self.names, self.shapes)
@@ -623,12 +623,12 @@ class Writer:
         args: list[ast.expr] = [layout.parsed(handed[key]) for key in function.parameters]
         return ast.Call(ast.Name(self.known[code, text], ast.Load()), args, [])
 
-    def _raw(self, function: Function, name: str) -> str:
+    def _raw(self, function: Definition, name: str) -> str:
         """Its text with keys in place of names."""
-        raw = Names(given=_Keys(), meanings=self.names.meanings)
+        raw = KeyNames(given=_Keys(), meanings=self.names.meanings)
         return "\n".join(scopes.lines(function, name, raw))
 
-    def define(self, function: Function) -> None:
+    def define(self, function: Definition) -> None:
         """Names the functions that `function` calls, and writes their text, in the order in which they run."""
         for key in scopes.names_used(function):
             if key in self.definitions and key not in self.names.given:
@@ -646,7 +646,7 @@ class Writer:
                     self.functions.append(lines if name == own.wish else scopes.lines(own, name, self.names))
                 self.names.given[key] = self._texts[same]
 
-    def runnable(self, function: Function, scope: Scope) -> Callable[..., Any]:
+    def runnable(self, function: Definition, scope: Scope) -> Callable[..., Any]:
         """`function`, not yet named, as it will be printed, with the recorded values of the scopes around it."""
         space = self.code.space()
         around: Scope | None = scope

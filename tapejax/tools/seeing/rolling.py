@@ -16,16 +16,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...places import Line, line_of
+from ...places import SourceLine, line_of
 from ..writing import headers
 from ..writing.headers import Header
 from ..writing.iteration import Body, Differs, Run, Substitution, repeated
 from . import layout, templates, trees
 from .listing import bytecode
-from .scopes import Function, Key, Loop, Names, Statement, is_key, keys_of, new_key
+from .scopes import Definition, Key, KeyNames, Loop, Statement, is_key, keys_of, new_key
 
 
-def roll(function: Function, names: Names, shapes: Mapping[str, Any]) -> None:
+def roll(function: Definition, names: KeyNames, shapes: Mapping[str, Any]) -> None:
     """Writes the loops in `function`, inner ones first. `shapes`: trees by their keys."""
     templates.indexed(function, names)
     counters: set[Key] = set()
@@ -45,7 +45,7 @@ class _Rolling:
     """Loops of the user's at the instructions from `start` to `stop` of `code`."""
 
     def __init__(
-        self, function: Function, names: Names, shapes: Mapping[str, Any], code: CodeType, start: int, stop: int
+        self, function: Definition, names: KeyNames, shapes: Mapping[str, Any], code: CodeType, start: int, stop: int
     ):
         self.function, self.names, self.shapes = function, names, shapes
         self.code, self.start, self.stop = code, start, stop
@@ -222,7 +222,7 @@ class _Written:
         names.meanings |= {key: ast.Name(name, ast.Load()) for key, name in self.last.items() if key != name}
         last = [name for name in dict.fromkeys(self.last.values()) if name not in carried]
         results: list[ast.expr] = [ast.Name(key, ast.Load()) for key in (*nexts, *self.collected, *last)]
-        body = Function([*carried, *self.header.bound()], self.statements, ast.Tuple(results, ast.Load()))
+        body = Definition([*carried, *self.header.bound()], self.statements, ast.Tuple(results, ast.Load()))
         loop = Loop(self.header.target, len(carried), len(self.lists))
         outs: list[Key | None] = [*carried, *self.lists, *last]
         written = Statement(outs, self.header.rows, body, effects=True, origins=self._origins(), place=place, loop=loop)
@@ -248,7 +248,7 @@ class _Written:
             names.wishes[key] = headers.collected_in(self.loop, names.wish(own))
         names.wishes |= self.header.wishes
 
-    def _origins(self) -> tuple[Line, ...]:
+    def _origins(self) -> tuple[SourceLine, ...]:
         place = self.rounds[0][0].place
         if self.loop is None or (line := line_of(place)) is None:
             return ()

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ...places import Line, Place
+from ...places import Place, SourceLine
 from ...tape.recording import next_number
 from . import layout
 from .layout import INDENT, WIDTH, names_in
@@ -39,7 +39,7 @@ def keys_of(expression: ast.expr) -> Counter[Key]:
     return Counter(n.id for n in nodes if isinstance(n, ast.Name) and is_key(n.id) and n.id not in bound)
 
 
-def names_used(function: Function) -> Iterator[Key]:
+def names_used(function: Definition) -> Iterator[Key]:
     """The names and keys in a function, in the order in which they are read when it runs."""
 
     def calls(node: ast.AST | None) -> Iterator[Key]:
@@ -74,10 +74,10 @@ class Statement:
 
     outs: list[Key | None]
     expression: ast.expr = ast.Constant(None)
-    function: Function | None = None
+    function: Definition | None = None
     effects: bool = False
     pattern: str = ""  # how results are taken apart: "{0}, ({1}, {2})"
-    origins: tuple[Line, ...] = ()  # the recorded lines that it came of
+    origins: tuple[SourceLine, ...] = ()  # the recorded lines that it came of
     pair: tuple[int, int] | None = None  # the same for those of one ``a, b = f(x), g(x)``
     place: Place | None = None  # the instruction of the function around it that ran it
     loop: Loop | None = None
@@ -91,7 +91,7 @@ class Statement:
 
 
 @dataclass
-class Function:
+class Definition:
     """Parameters, statements and a result. Other keys in it are values of the scopes around it."""
 
     parameters: list[Key]
@@ -99,8 +99,8 @@ class Function:
     result: ast.expr
     wish: str = "f"
     comment: str = ""
-    origins: tuple[Line, ...] = ()  # of its result
-    head: Line | None = None  # where it was defined
+    origins: tuple[SourceLine, ...] = ()  # of its result
+    head: SourceLine | None = None  # where it was defined
     defined: bool = False  # whether it is to have a name, though it could be a lambda
 
     def free(self) -> Counter[Key]:
@@ -137,7 +137,7 @@ class Function:
 
 
 @dataclass
-class Names:
+class KeyNames:
     """What keys are called: `wishes` as far as the user's code has names; `meanings`: those that are expressions, not names."""
 
     wishes: dict[Key, str] = field(default_factory=dict)
@@ -204,7 +204,7 @@ class Names:
 # ---- what is used once is written where it is used -------------------------------------------------------------------
 
 
-def inline(function: Function, names: Names, depth: int = 1, values: bool = True, called: bool = True) -> None:
+def inline(function: Definition, names: KeyNames, depth: int = 1, values: bool = True, called: bool = True) -> None:
     """Writes temporaries of `function` where they are used, up to the width of a line. `values`: not only local functions;
     `called`: whether it is no round of a loop."""
     done: list[Statement] = []
@@ -253,7 +253,7 @@ def _paired(statements: Sequence[Statement]) -> list[Statement]:
     return found
 
 
-def _handed_on(last: Statement, result: ast.expr, names: Names) -> ast.expr | None:
+def _handed_on(last: Statement, result: ast.expr, names: KeyNames) -> ast.expr | None:
     """``jax.grad(f, argnums=(0, 1))(x, y)``, if its results are the `result`."""
     match last.expression, result:
         case ast.Call(func=ast.Call(), args=args), ast.Tuple(elts=elts) if not last.pattern:
@@ -264,12 +264,12 @@ def _handed_on(last: Statement, result: ast.expr, names: Names) -> ast.expr | No
 
 
 def _moved(
-    function: Function,
+    function: Definition,
     todo: list[Statement],
     uses: Sequence[int],
     moved: Statement,
     expression: ast.expr,
-    names: Names,
+    names: KeyNames,
     depth: int,
 ) -> bool:
     """Writes `expression` in the place of what `moved` makes, if lines do not get too long by it; not in local functions."""
@@ -305,7 +305,7 @@ def _moved(
 # ---- names and text -------------------------------------------------------------------------------------------------
 
 
-def name_all(function: Function, names: Names, reserved: set[str]) -> None:
+def name_all(function: Definition, names: KeyNames, reserved: set[str]) -> None:
     """Gives each key in `function` a name. `reserved`: names that have a meaning already."""
     blocked = reserved | {name for name in names_used(function) if not is_key(name)}
     blocked |= names.used(function.free())
@@ -317,7 +317,12 @@ def name_all(function: Function, names: Names, reserved: set[str]) -> None:
 
 
 def _name_statements(
-    function: Function, names: Names, blocked: set[str], current: dict[str, Key], reserved: set[str], fixed: Set[Key]
+    function: Definition,
+    names: KeyNames,
+    blocked: set[str],
+    current: dict[str, Key],
+    reserved: set[str],
+    fixed: Set[Key],
 ) -> None:
     """Names what the statements of `function` make. `current`: by name the value that has it now; `fixed`: what has a name."""
     uses = [*(s.keys() for s in function.statements), keys_of(function.result)]
@@ -343,7 +348,7 @@ def _name_statements(
     _name_lambdas(function.result, names, reserved)
 
 
-def _name_loop(s: Statement, names: Names, blocked: set[str], reserved: set[str]) -> None:
+def _name_loop(s: Statement, names: KeyNames, blocked: set[str], reserved: set[str]) -> None:
     """Names what a loop binds. What is carried keeps its name where nothing reads it after it has changed."""
     round_, loop, fixed = s.function, s.loop, set[Key]()
     assert round_ is not None and loop is not None and isinstance(round_.result, ast.Tuple)
@@ -362,7 +367,7 @@ def _name_loop(s: Statement, names: Names, blocked: set[str], reserved: set[str]
     _name_statements(round_, names, blocked, current, reserved, fixed)
 
 
-def _holders(key: Key, to: Key, round_: Function, others: Sequence[ast.expr], names: Names) -> list[Key]:
+def _holders(key: Key, to: Key, round_: Definition, others: Sequence[ast.expr], names: KeyNames) -> list[Key]:
     """What may have the name of `key`, which is carried, until it is `to`; nothing, if `key` is read after that is made."""
     made = {out: i for i, each in enumerate(round_.statements) for out in each.outs if out}
     if to not in made:
@@ -382,7 +387,7 @@ def _holders(key: Key, to: Key, round_: Function, others: Sequence[ast.expr], na
     return [] if is_read(holder, made[to]) else [*holders, to]
 
 
-def _name(key: Key, names: Names, taken: set[str], current: dict[str, Key], default: str) -> None:
+def _name(key: Key, names: KeyNames, taken: set[str], current: dict[str, Key], default: str) -> None:
     wish = names.wish(key)
     if wish is None and default == "t":
         name = next(f"t{n}" for n in itertools.count() if f"t{n}" not in taken and f"t{n}" not in current)
@@ -392,7 +397,7 @@ def _name(key: Key, names: Names, taken: set[str], current: dict[str, Key], defa
     current[name] = key
 
 
-def _name_lambdas(expression: ast.expr, names: Names, reserved: set[str]) -> None:
+def _name_lambdas(expression: ast.expr, names: KeyNames, reserved: set[str]) -> None:
     for node in ast.walk(expression):  # outer ones first
         if isinstance(node, ast.Lambda):
             own = [arg.arg for arg in node.args.args if is_key(arg.arg)]
@@ -402,7 +407,7 @@ def _name_lambdas(expression: ast.expr, names: Names, reserved: set[str]) -> Non
                 blocked.add(names.given[key])
 
 
-def body(function: Function, names: Names, indent: str) -> list[str]:
+def body(function: Definition, names: KeyNames, indent: str) -> list[str]:
     """The text of what is in `function` but its result; all keys of it have names."""
     found = names.expressions()
     text: list[str] = []
@@ -413,7 +418,7 @@ def body(function: Function, names: Names, indent: str) -> list[str]:
     return text
 
 
-def lines(function: Function, name: str, names: Names, indent: str = "") -> list[str]:
+def lines(function: Definition, name: str, names: KeyNames, indent: str = "") -> list[str]:
     """The text of `function`, all keys of which have names."""
     inner = indent + INDENT
     result = layout.statement("return ", layout.replaced(function.result, names.expressions()), inner)
@@ -426,7 +431,7 @@ def lines(function: Function, name: str, names: Names, indent: str = "") -> list
     return [first, *rest] if not function.comment else [f"{indent}{function.comment}", first, *rest]
 
 
-def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:
+def _statement_lines(s: Statement, names: KeyNames, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:
     if s.loop is not None:
         yield from _loop_lines(s, names, found, indent)
         return
@@ -447,7 +452,7 @@ def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], 
     yield from layout.with_origins(text, s.origins)
 
 
-def _loop_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:
+def _loop_lines(s: Statement, names: KeyNames, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:
     round_, loop, inner = s.function, s.loop, indent + INDENT
     assert round_ is not None and loop is not None and isinstance(round_.result, ast.Tuple)
     target, rows = (layout.replaced(x, found) for x in (loop.target, s.expression))

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Values
-from ...places import Line
+from ...places import SourceLine
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.recording import Recording, type_of
@@ -125,7 +125,7 @@ def _beside(lines: Sequence[str]) -> str:
 
     if not any(getattr(line, "origins", ()) for line in lines):
         return f"<pre>{html.escape(chr(10).join(lines))}</pre>"
-    rows: list[tuple[tuple[Line, ...], list[str]]] = []
+    rows: list[tuple[tuple[SourceLine, ...], list[str]]] = []
     for line in lines:
         origins = getattr(line, "origins", ())
         if origins or not rows or line[:1].strip() and not rows[-1][1][-1]:
@@ -133,7 +133,7 @@ def _beside(lines: Sequence[str]) -> str:
         else:
             rows[-1][1].append(line)
     body = [shown(bold("recorded", ORANGE), bold("as a function", GREEN))]
-    before: tuple[Line, ...] = ()
+    before: tuple[SourceLine, ...] = ()
     for origins, texts in rows:
         new = sorted((line for line in origins if line not in before), key=lambda line: (line.file, line.number))
         recorded = [f"{faint(line)}  {html.escape(line.text)}" for line in new]
@@ -272,7 +272,7 @@ def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:
     return [path[start:] for path in paths]
 
 
-class Module:
+class PrintedModule:
     """Printed functions that share helpers, constants and names. Each that is added may call those of the user's in others.
 
     ``functions`` are the texts of definitions, each after those that it calls; ``constants`` the lines that define small
@@ -363,7 +363,7 @@ class Module:
             if "[" not in parts.names.get(x, "["):  # no parts of containers
                 names.wishes.setdefault(key, identifier(parts.names[x]))
         roots, unpacking = self._sources(parts, scope, inner)
-        function = scopes.Function(
+        function = scopes.Definition(
             [key for name, key in roots.items() if name not in inner], [*unpacking, *statements], result
         )
         if parts.arguments:  # another shape may need another program: a mean that is a division by a number is one
@@ -383,7 +383,7 @@ class Module:
         self.main[name] = scopes.lines(function, name, names)
         return name
 
-    def _name_constants(self, parts: Recorded, scope: recorded.Scope, function: scopes.Function) -> None:
+    def _name_constants(self, parts: Recorded, scope: recorded.Scope, function: scopes.Definition) -> None:
         """Defines the constants that `function` uses; that a loop begins with in the function, if nothing else reads it."""
         writer, names = self.writer, self.writer.names
         used = Counter(key for s in function.statements for key in s.keys()) + scopes.keys_of(function.result)
@@ -452,9 +452,9 @@ class Module:
         return roots, statements
 
 
-def printed(parts: Recorded, flat: bool) -> Module:
+def printed(parts: Recorded, flat: bool) -> PrintedModule:
     """What a tape recorded, written as code."""
-    module = Module(flat=flat)
+    module = PrintedModule(flat=flat)
     module.write(parts)
     return module
 

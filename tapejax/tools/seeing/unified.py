@@ -16,13 +16,13 @@ from ...places import serves
 from ..writing.unification import Different, Unifier, is_number
 from . import layout, scopes
 from .listing import arguments_of, parameters_of
-from .scopes import Function, Key, new_key
+from .scopes import Definition, Key, new_key
 
 if TYPE_CHECKING:
     from .recorded import Writer
 
 
-def unify(writer: Writer, main: Function) -> None:
+def unify(writer: Writer, main: Definition) -> None:
     """Has each function of the user's that `main` calls printed once, as far as its calls do the same."""
     by_code: dict[CodeType, list[Key]] = {}
     for (code, _), key in writer.known.items():
@@ -51,7 +51,7 @@ def unify(writer: Writer, main: Function) -> None:
 
 def _one(
     writer: Writer, code: CodeType, keys: Sequence[Key], meanings: Mapping[str, ast.expr]
-) -> tuple[Function, list[list[ast.expr]]] | None:
+) -> tuple[Definition, list[list[ast.expr]]] | None:
     """The function that those with these keys are cases of, and for each of them what it is given."""
     functions = [writer.definitions[key] for key in keys]
     base = max(range(len(keys)), key=lambda i: len(functions[i].parameters))
@@ -89,7 +89,7 @@ def _one(
     return one, cases
 
 
-def _in_parallel(unifier: Unifier, functions: Sequence[Function], meanings: Mapping[str, ast.expr]) -> Function:
+def _in_parallel(unifier: Unifier, functions: Sequence[Definition], meanings: Mapping[str, ast.expr]) -> Definition:
     def one(expressions: Sequence[ast.expr]) -> Any:
         return unifier.one([layout.replaced(x, meanings) for x in expressions])
 
@@ -113,7 +113,7 @@ def _in_parallel(unifier: Unifier, functions: Sequence[Function], meanings: Mapp
     return replace(inside, parameters=[], statements=statements, result=result)
 
 
-def _local(function: Function) -> Iterator[str]:
+def _local(function: Definition) -> Iterator[str]:
     """The names that are bound in it, its parameters not among them."""
     expressions = [function.result]
     for s in function.statements:
@@ -126,7 +126,7 @@ def _local(function: Function) -> Iterator[str]:
         yield from (node.arg for node in ast.walk(expression) if isinstance(node, ast.arg))
 
 
-def _rename(function: Function, names: Mapping[Key, ast.Name]) -> None:
+def _rename(function: Definition, names: Mapping[Key, ast.Name]) -> None:
     def own(key: Any) -> Any:
         return names[key].id if key in names else key
 
@@ -176,10 +176,10 @@ def _arguments(
 class _Calls(ast.NodeTransformer):
     """Has `one` called in place of others. `cases`: their parameters, and what `one` is given in place of each."""
 
-    def __init__(self, one: Key, cases: Mapping[Key, tuple[Sequence[Key], Sequence[ast.expr]]], names: scopes.Names):
+    def __init__(self, one: Key, cases: Mapping[Key, tuple[Sequence[Key], Sequence[ast.expr]]], names: scopes.KeyNames):
         self.one, self.cases, self.names = ast.Name(one, ast.Load()), cases, names
 
-    def rewrite(self, function: Function) -> None:
+    def rewrite(self, function: Definition) -> None:
         function.result = self.visit(function.result)
         for s in function.statements:
             s.expression = self.visit(s.expression)

@@ -39,7 +39,7 @@ MOST_SHOWN = 8  # variables, in the docstring
 _CARRY = "params", "state", "opt_state"
 
 
-class Module:
+class PortedModule:
     """What is written for a program whose steps an `Observer` has seen.
 
     Args:
@@ -59,7 +59,7 @@ class Module:
             tape = "no step" if "GradientTape" in text else "no step: no tape"
             raise Refused(path.name, "no step: Keras trains" if ".fit(" in text else tape)
         self.steps = Steps(observer)
-        self.module = source.Module(taken={*_TAKEN})
+        self.module = source.PrintedModule(taken={*_TAKEN})
         self.optimizers: dict[int, tuple[Optimizer, str, list[str]]] = {}  # by id; its name, and what it updates
         self.restored: dict[
             int, dict[str, Any]
