@@ -60,7 +60,7 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
     if isinstance(op, JittedOp):
         known = contents.facts(params["jaxpr"])
         if known.shared is None:
-            known.shared = _Shared(op.links_by, op.linearized, _many_like(op.name, params["jaxpr"]))
+            known.shared = _Shared(op.links_by, op.linearized, _sighted_before(op.name, params["jaxpr"]))
         shared: _Shared = known.shared
         if shared.comes_back():
             return JittedOp(op.name, op.fn, op.call, shared.links_by, shared.linearized)
@@ -85,13 +85,13 @@ class _Shared:
         return self.left < 0
 
 
-_likes: Cache[Sightings] = Cache(CACHED_OPS)
+_sightings: Cache[Sightings] = Cache(CACHED_OPS)
 
 
-def _many_like(name: str, jaxpr: JaxProgram) -> int:
+def _sighted_before(name: str, jaxpr: JaxProgram) -> int:
     """How many programs like it there were before."""
     like = name, *jaxpr.in_avals, *jaxpr.out_avals, len(contents.open_jaxpr(jaxpr).eqns)
-    return _likes.get(like, Sightings).again()
+    return _sightings.get(like, Sightings).again()
 
 
 def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Function:

@@ -41,7 +41,6 @@ from .pipeline import (
     Pass,
     PythonStage,
     Seed,
-    got,
     grain,
     iterate,
     map_leaves,
@@ -50,6 +49,7 @@ from .pipeline import (
     returned,
     tensors,
     tracing_here,
+    unless_error,
 )
 from .signatures import Spec, TensorSpec
 from .texts import STRING, Text, Texts, shown
@@ -293,7 +293,7 @@ class Dataset(grain.IterDataset, metaclass=_DatasetType):
 
         def steps(run: Pass) -> Iteration[Element]:
             sides = [outcomes(iterate(x._stage(run))) for x in parts]
-            return map(lambda found: nest.packed(structure, map(got, found)), zip(*sides, strict=False))
+            return map(lambda found: nest.packed(structure, map(unless_error, found)), zip(*sides, strict=False))
 
         spec = lambda: map_leaves(lambda x: x.element_spec, structure)  # noqa: E731
         count = UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in finite else min(finite, default=INFINITE_CARDINALITY)
@@ -844,7 +844,7 @@ def _stepping(
 
 
 def _window_of(elements: Sequence[Any]) -> Element:
-    return pipeline.by_column(_window, [got(x) for x in elements])
+    return pipeline.by_column(_window, [unless_error(x) for x in elements])
 
 
 def _window(column: Sequence[np.ndarray]) -> Dataset:

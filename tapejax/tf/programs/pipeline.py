@@ -192,11 +192,11 @@ class PythonStage(grain.IterDataset):
         super().__init__()
         self._make = make
 
-    def __iter__(self) -> _Going:
-        return _Going(self._make)
+    def __iter__(self) -> _PythonIterator:
+        return _PythonIterator(self._make)
 
 
-class _Going(grain.DatasetIterator):
+class _PythonIterator(grain.DatasetIterator):
     _steps: Iterator[Element] | None
     _count: int
 
@@ -212,7 +212,7 @@ class _Going(grain.DatasetIterator):
                 pass
         element = next(self._steps)
         self._count += 1
-        return got(element)
+        return unless_error(element)
 
     def get_state(self) -> dict[str, int]:
         return {"count": self._count}
@@ -252,7 +252,7 @@ def outcomes(coming: Iterator[Any]) -> Iterator[Any]:
     return map(functools.partial(attempt, next), again) if isinstance(coming, grain.DatasetIterator) else coming
 
 
-def got(element: Element | Exception) -> Element:
+def unless_error(element: Element | Exception) -> Element:
     """An element, unless it is an error."""
     if isinstance(element, Exception):
         raise element

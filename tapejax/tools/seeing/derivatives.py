@@ -156,11 +156,11 @@ class _Derivative:
         function = self._function(inner)
         of = new_key()
         called = self.writer.called.get(self.ends[0], "").partition("[")[0]
-        name = names.wishes.pop(inner.keys[self.ends[0]], None) or called
-        for out in (out for s in function.statements for out in s.outs if out and names.wishes.get(out) == name):
-            del names.wishes[out]  # the name is the target's by now
+        name = names.hints.pop(inner.keys[self.ends[0]], None) or called
+        for out in (out for s in function.statements for out in s.outs if out and names.hints.get(out) == name):
+            del names.hints[out]  # the name is the target's by now
         used = self.ends[0] in self.scope.used
-        names.wishes[of] = f"{identifier(name)}_fn" if used and name else identifier(name or "function")
+        names.hints[of] = f"{identifier(name)}_fn" if used and name else identifier(name or "function")
         rolling.roll(function, names, self.writer.shapes)
         scopes.inline(function, names, self.depth + 2)
         self.function, self.of = function, of
@@ -226,16 +226,16 @@ class _Derivative:
             parameters = [root]
             arguments = [self.scope.part(self.tree, self.given)]
             if len(self.tree) == 1:  # as the function around it calls it
-                names.guesses[root] = ast.Name(names.wish(root) or "params", ast.Load())
-                names.wishes.pop(root, None)
-                names.likes[root] = arguments[0]
+                names.pending[root] = ast.Name(names.hint(root) or "params", ast.Load())
+                names.hints.pop(root, None)
+                names.arguments[root] = arguments[0]
         else:
             for key, x, argument in zip(parameters, self.given, arguments, strict=True):
                 called = writer.called.get(x, "").split(".")[-1]
                 if called.isidentifier() and self.scope.parent is None:
-                    names.wishes.setdefault(key, called)
+                    names.hints.setdefault(key, called)
                 elif argument.isidentifier():
-                    names.likes[key] = argument
+                    names.arguments[key] = argument
         self.arguments = ", ".join(arguments)
         self.argnums = f", argnums={tuple(range(len(arguments)))}" if len(arguments) > 1 else ""
         return Definition(parameters, statements, layout.one_or_tuple(results))
@@ -273,10 +273,10 @@ class _Derivative:
             function.result = total
         else:
             keys, names = [new_key() for _ in function.parameters], self.writer.names
-            names.likes |= dict(zip(keys, function.parameters, strict=True))
+            names.arguments |= dict(zip(keys, function.parameters, strict=True))
             total = _sum([layout.parsed(f"{self.of}({', '.join(keys)})")], self.ends, weights)
             self.of = new_key()
-            names.wishes[self.of] = "total"
+            names.hints[self.of] = "total"
             outer = [Statement([self.of], function=Definition(keys, [], total))]
         return [*outer, self._taken(self._transform("jax.grad"))]
 
@@ -292,8 +292,8 @@ class _Derivative:
         """Of each example alone, where the code for a batch does for that; else of the sum over the batch, as it was computed."""
         value, function = self._value(), self.function
         key, total = new_key(), new_key()
-        self.writer.names.likes[key] = function.parameters[0]
-        self.writer.names.wishes[total] = "example"
+        self.writer.names.arguments[key] = function.parameters[0]
+        self.writer.names.hints[total] = "example"
         example = self._of_an_example()
         argument, result = example or ("{}", "jnp.sum({}, axis=0)")
         given = argument.format(key)
@@ -369,8 +369,8 @@ class _Derivative:
             writer, of = self.writer, {self.writer.places.get(x, ("",))[0] for x in self.line.outputs}
             tree = next(iter(of & self.scope.makes), "") if self.tree else ""
             root = writer.bind(tree, self.scope) if tree else new_key()
-            if writer.names.wish(root) is None:
-                writer.names.wishes[root] = "grads" if self.tree else base
+            if writer.names.hint(root) is None:
+                writer.names.hints[root] = "grads" if self.tree else base
             for i, (x, out) in enumerate(zip(self.given, outs, strict=True)):
                 path = writer.places[x][len(self.tree) :] if self.tree else (i,)
                 if out is not None:

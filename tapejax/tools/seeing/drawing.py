@@ -410,20 +410,20 @@ def place(layers: Sequence[Sequence[Node]], across: bool) -> None:
         rows.append((layer, around, [0.0, *itertools.accumulate(steps)][: len(layer)]))
     for sweep in range(60):
         for layer, around, offsets in rows if sweep % 2 == 0 else reversed(rows):
-            wishes = [sum(m.at * m.pull for m in near) / sum(m.pull for m in near) for near in around]
-            for node, at in zip(layer, _spread(wishes, offsets, [n.pull for n in layer]), strict=True):
+            ideals = [sum(m.at * m.pull for m in near) / sum(m.pull for m in near) for near in around]
+            for node, at in zip(layer, _spread(ideals, offsets, [n.pull for n in layer]), strict=True):
                 node.at = at
 
 
-def _spread(wishes: Sequence[float], offsets: Sequence[float], pulls: Sequence[float]) -> list[float]:
-    """The places nearest to `wishes`, in least squares weighted by `pulls`, that are at least as far apart as `offsets`.
+def _spread(ideals: Sequence[float], offsets: Sequence[float], pulls: Sequence[float]) -> list[float]:
+    """The places nearest to `ideals`, in least squares weighted by `pulls`, that are at least as far apart as `offsets`.
 
     Isotonic regression by pooling adjacent violators; SciPy has it, in a module that takes a second to import.
     """
     # places that touch: their mean without offsets, its weight, their number
     pools: list[tuple[float, float, int]] = []
-    for wish, offset, pull in zip(wishes, offsets, pulls, strict=True):
-        mean, weight, count = wish - offset, pull, 1
+    for ideal, offset, pull in zip(ideals, offsets, pulls, strict=True):
+        mean, weight, count = ideal - offset, pull, 1
         while pools and pools[-1][0] > mean:
             other, own, more = pools.pop()
             mean, weight, count = (mean * weight + other * own) / (weight + own), weight + own, count + more

@@ -209,15 +209,15 @@ class Names:
         return f"{name}: {type_of(x)}" if x in self._names or x in self._given else name
 
 
-def identifier(wish: str) -> str:
-    """`wish` as an identifier."""
-    base = re.sub(r"\W+", "_", wish).strip("_") or "x"
+def identifier(hint: str) -> str:
+    """`hint` as an identifier."""
+    base = re.sub(r"\W+", "_", hint).strip("_") or "x"
     return f"x{base}" if base[0].isdigit() else base
 
 
-def unused(wish: str, taken: Container[str], first: int = 2) -> str:
-    """A name that is not taken: `wish`, or with a number behind it."""
-    names = itertools.chain([wish], (f"{wish}_{i}" for i in itertools.count(first)))
+def unused(hint: str, taken: Container[str], first: int = 2) -> str:
+    """A name that is not taken: `hint`, or with a number behind it."""
+    names = itertools.chain([hint], (f"{hint}_{i}" for i in itertools.count(first)))
     return next(name for name in names if name not in taken)
 
 

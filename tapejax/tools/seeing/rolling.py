@@ -188,7 +188,7 @@ class _Written:
                 self.changed.append((s, []))
                 return _iterated(s.expression)
             rest = new_key()
-            self.names.wishes[rest] = "rest"
+            self.names.hints[rest] = "rest"
             pattern = ", ".join([*["{}"] * len(before), "*{}", *["{}"] * len(after)])
             self.changed.append((s, [replace(s, outs=[*before, rest, *after], pattern=pattern)]))
             return ast.Name(rest, ast.Load())
@@ -214,7 +214,7 @@ class _Written:
         self._name(headers.renamed(self.loop))
         begins = [(name, x) for name, (_, x) in carried.items()]
         # last what is called as what it starts with, which may have the same name if nothing else reads that
-        begins.sort(key=lambda each: names.wish(each[0]) == names.wish(getattr(each[1], "id", "")))
+        begins.sort(key=lambda each: names.hint(each[0]) == names.hint(getattr(each[1], "id", "")))
         same = {ast.dump(x): ast.Name(name, ast.Load()) for name, x in begins}
         for name, before in self.lists.items():
             begins.append((name, ast.List([same.get(ast.dump(x), x) for x in before], ast.Load())))
@@ -237,16 +237,16 @@ class _Written:
         names = self.names
         for name, (to, start) in self.round.carried.items():
             made = [key for key in (*self.keys.get(to, [])[::-1], to) if key]
-            wish = next(filter(None, map(names.wish, made)), None)
-            kept = to in self.keys and wish == names.wish(getattr(start, "id", ""))
-            if wish is not None:
-                names.wishes[name] = wish if kept else renamed.get(wish, wish)
+            hint = next(filter(None, map(names.hint, made)), None)
+            kept = to in self.keys and hint == names.hint(getattr(start, "id", ""))
+            if hint is not None:
+                names.hints[name] = hint if kept else renamed.get(hint, hint)
         for own, keys in self.keys.items():
-            if wish := next(filter(None, map(names.wish, (key for key in keys if key))), None):
-                names.wishes.setdefault(own, wish)
+            if hint := next(filter(None, map(names.hint, (key for key in keys if key))), None):
+                names.hints.setdefault(own, hint)
         for own, key in self.collected.items():
-            names.wishes[key] = headers.collected_in(self.loop, names.wish(own))
-        names.wishes |= self.header.wishes
+            names.hints[key] = headers.collected_in(self.loop, names.hint(own))
+        names.hints |= self.header.hints
 
     def _origins(self) -> tuple[SourceLine, ...]:
         place = self.rounds[0][0].place

@@ -97,7 +97,7 @@ class Definition:
     parameters: list[Key]
     statements: list[Statement]
     result: ast.expr
-    wish: str = "f"
+    hint: str = "f"
     comment: str = ""
     origins: tuple[SourceLine, ...] = ()  # of its result
     head: SourceLine | None = None  # where it was defined
@@ -138,25 +138,26 @@ class Definition:
 
 @dataclass
 class KeyNames:
-    """What keys are called: `wishes` as far as the user's code has names; `meanings`: those that are expressions, not names."""
+    """What keys are called. `hints`: the names that the user's code has for them; `given`: those that they got; `meanings`: the
+    expressions that are written in place of others."""
 
-    wishes: dict[Key, str] = field(default_factory=dict)
+    hints: dict[Key, str] = field(default_factory=dict)
     meanings: dict[Key, ast.expr] = field(default_factory=dict)
     given: dict[Key, str] = field(default_factory=dict)
-    guesses: dict[Key, ast.expr] = field(default_factory=dict)  # what will be a meaning, for the length of lines
-    likes: dict[Key, Key] = field(default_factory=dict)  # parameters, with what is handed over for them
+    pending: dict[Key, ast.expr] = field(default_factory=dict)  # meanings to come, for the length of lines
+    arguments: dict[Key, Key] = field(default_factory=dict)  # by parameters, what is handed over for them
 
-    def wish(self, key: Key) -> str | None:
+    def hint(self, key: Key) -> str | None:
         """What the user's code calls `key`, or what is handed over for it."""
-        if key in self.wishes or key not in self.likes:
-            return self.wishes.get(key)
-        like = self.likes[key]
-        like = getattr(self.meanings.get(like), "id", like)
-        return self.given.get(like) or (self.wish(like) if is_key(like) else like)
+        if key in self.hints or key not in self.arguments:
+            return self.hints.get(key)
+        argument = self.arguments[key]
+        argument = getattr(self.meanings.get(argument), "id", argument)
+        return self.given.get(argument) or (self.hint(argument) if is_key(argument) else argument)
 
     def key_in_tree(self, key: Key) -> str | None:
         """The last key of ``params["dense"]["kernel"]``, if that is what is written."""
-        _, path = layout.place_of(self.guesses.get(key, self.meanings.get(key))) or ("", ("",))
+        _, path = layout.place_of(self.pending.get(key, self.meanings.get(key))) or ("", ("",))
         return path[-1] if str(path[-1]).isidentifier() else None
 
     def used(self, keys: Iterable[Key]) -> set[str]:
@@ -197,8 +198,8 @@ class KeyNames:
         return layout.text_of(self.likely(expression))
 
     def _likely(self, key: Key) -> ast.expr:
-        text = self.given.get(key) or self.wish(key) or "t0"
-        return self.meanings.get(key) or self.guesses.get(key) or ast.Name(text, ast.Load())
+        text = self.given.get(key) or self.hint(key) or "t0"
+        return self.meanings.get(key) or self.pending.get(key) or ast.Name(text, ast.Load())
 
 
 # ---- what is used once is written where it is used -------------------------------------------------------------------
@@ -212,7 +213,7 @@ def inline(function: Definition, names: KeyNames, depth: int = 1, values: bool =
     while todo:
         s = todo.pop(0)
         out = (s.outs[0] if len(s.outs) == 1 else None) or ""
-        kept = bool(s.effects or s.pattern or s.function is None and (not values or out in names.wishes))
+        kept = bool(s.effects or s.pattern or s.function is None and (not values or out in names.hints))
         uses = [] if kept else [i for i, t in enumerate(todo) if t.keys()[out]]
         total = sum(todo[i].keys()[out] for i in uses) + keys_of(function.result)[out]
         expression: ast.expr | None = s.expression
@@ -224,7 +225,7 @@ def inline(function: Definition, names: KeyNames, depth: int = 1, values: bool =
                 continue
             inline(s.function, names, depth + 1, values)
             expression = None if s.function.statements or s.function.defined else s.function.as_expression()
-        if total == 1 and out in names.likes:  # a tree, of which parts may be used
+        if total == 1 and out in names.arguments:  # a tree, of which parts may be used
             parts = {key for key, x in names.meanings.items() if out in names_in(x)}
             kept = kept or not all(
                 keys.keys().isdisjoint(parts) for keys in (*(t.keys() for t in todo), keys_of(function.result))
@@ -282,7 +283,7 @@ def _moved(
         if s.function is not None:
             return False
         changed = layout.replaced(s.expression, {out: expression})
-        heads = ", ".join("_" if o is None else names.wish(o) or "t0" for o in s.outs)
+        heads = ", ".join("_" if o is None else names.hint(o) or "t0" for o in s.outs)
         shown = layout.statement(f"{heads} = ", names.likely(changed), INDENT * depth)
         own = moved.origins and {*moved.origins} == {*s.origins}  # of one line of the user's
         if max(map(len, shown)) > WIDTH or len(shown) > 1 and not own:
@@ -339,7 +340,7 @@ def _name_statements(
         begins = s.effects and len(s.outs) == 1 and not (s.function or s.pattern)
         start = names.given.get(getattr(s.expression, "id", "")) if begins else None
         for out in s.outs:
-            if out is not None and start and names.wish(out) is None and start not in blocked | held:
+            if out is not None and start and names.hint(out) is None and start not in blocked | held:
                 names.given[out] = start  # what a loop begins with, which has no name either
                 current[start] = out
             elif out is not None and out not in fixed:
@@ -381,18 +382,18 @@ def _holders(key: Key, to: Key, round_: Definition, others: Sequence[ast.expr], 
 
     holders, holder = list[Key](), key
     for out, at in made.items():
-        if at < made[to] and names.wish(out) == names.wish(key) and not (is_read(holder, at) or is_read(out, made[to])):
+        if at < made[to] and names.hint(out) == names.hint(key) and not (is_read(holder, at) or is_read(out, made[to])):
             holders.append(out)
             holder = out
     return [] if is_read(holder, made[to]) else [*holders, to]
 
 
 def _name(key: Key, names: KeyNames, taken: set[str], current: dict[str, Key], default: str) -> None:
-    wish = names.wish(key)
-    if wish is None and default == "t":
+    hint = names.hint(key)
+    if hint is None and default == "t":
         name = next(f"t{n}" for n in itertools.count() if f"t{n}" not in taken and f"t{n}" not in current)
     else:
-        name = unused(wish or default, taken)
+        name = unused(hint or default, taken)
     names.given[key] = name
     current[name] = key
 
@@ -403,7 +404,7 @@ def _name_lambdas(expression: ast.expr, names: KeyNames, reserved: set[str]) -> 
             own = [arg.arg for arg in node.args.args if is_key(arg.arg)]
             blocked = reserved | {n for n in names_in(node.body) if not is_key(n)} | names.used(keys_of(node))
             for key in own:
-                names.given[key] = unused(names.wish(key) or "x", blocked)
+                names.given[key] = unused(names.hint(key) or "x", blocked)
                 blocked.add(names.given[key])
 
 

@@ -52,7 +52,7 @@ class Sourced:
             return [Statement([scope.key(wanted[0])], layout.parsed(f"{fill(text, args)}[{at}]"))]
         if len(parts) == len(own):  # all of them have names in the source
             keys = [out or new_key() for out in outs]
-            writer.names.wishes |= {key: name for key, name in zip(keys, parts, strict=True) if name != "_"}
+            writer.names.hints |= {key: name for key, name in zip(keys, parts, strict=True) if name != "_"}
             outs = [*keys]
         return [Statement([*outs], layout.parsed(fill(text, args)))]
 

@@ -89,7 +89,7 @@ def indexed(function: Definition, names: KeyNames) -> None:
         before = done[-1] if done else None
         match s.expression:
             case ast.Subscript(value=ast.Name(id=key)) if before and before.outs == [key] and uses[key] == 1:
-                if isinstance(before.expression, ast.Subscript) and key not in names.wishes and s.function is None:
+                if isinstance(before.expression, ast.Subscript) and key not in names.hints and s.function is None:
                     taken = layout.replaced(s.expression, {key: before.expression})
                     s = replace(s, expression=layout.parsed(layout.text_of(taken)))
                     done.pop()

@@ -342,7 +342,7 @@ class _Mapping(ast.NodeTransformer):
         if len(parts) < 2 or len(texts) > 1 or not roots or not set(roots.values()) <= keys_of(one).keys():
             return None
         for root, key in roots.items():
-            self.names.wishes[key] = (self.names.wish(root) or "x")[0].replace("f", "x")  # f is the function itself
+            self.names.hints[key] = (self.names.hint(root) or "x")[0].replace("f", "x")  # f is the function itself
         text = layout.text_of(one)
         order = sorted(roots, key=lambda root: text.index(roots[root]))
         if isinstance(one, ast.Name):
@@ -354,5 +354,5 @@ class _Mapping(ast.NodeTransformer):
         steps = [Statement([key], layout.replaced(x, found)) for key, x in self._steps(part)]
         function = Definition(function.parameters, steps, layout.replaced(part, found), defined=True)
         self.functions.append(Statement([key := new_key()], function=function))
-        self.names.wishes[key] = "each"
+        self.names.hints[key] = "each"
         return ast.Name(key, ast.Load()), order

@@ -269,7 +269,7 @@ class PortedModule:
             groups[group] = held | values if group in ("params", "state") else values
         return groups
 
-    def _printed(self, kind: Kind, piece: Piece, wish: str, at: str = "") -> str:
+    def _printed(self, kind: Kind, piece: Piece, hint: str, at: str = "") -> str:
         """The name of the function that a piece is; `at` is its line."""
         names = dict(piece.block.before)
         for group, values in piece.labels.items():
@@ -293,7 +293,7 @@ class PortedModule:
             # a function that is not given all of a tree must do nothing to all of it
             given = {g: set(values) for g, values in piece.labels.items() if g not in ("params", "state")}
             function.recorded.partial = {self._local(kind, g) for g in given if given[g] != set(self.groups)}
-            found = self.module.add(function, wish)
+            found = self.module.add(function, hint)
         except (ValueError, TypeError, LookupError, NotImplementedError) as error:
             raise Refused(at or self.path.name, "no code", error=error) from error
         for name, x in self.module.arrays.items():

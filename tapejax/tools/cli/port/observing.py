@@ -276,9 +276,9 @@ class Observer:
         )
         for gradient in step.gradients:  # of a tensor that has several names the one that goes on
             for i, x in enumerate(gradient.held):
-                going = [text for text, held in before.items() if held is x and id(names.get(text)) in made]
-                if going and isinstance(gradient.variables[i], Carried):
-                    gradient.variables[i] = self.carried.setdefault(going[0], Carried(going[0]))
+                moving = [text for text, held in before.items() if held is x and id(names.get(text)) in made]
+                if moving and isinstance(gradient.variables[i], Carried):
+                    gradient.variables[i] = self.carried.setdefault(moving[0], Carried(moving[0]))
         pairs = {
             v: x for g in step.gradients for v, x in zip(g.variables, g.held, strict=True) if isinstance(v, Carried)
         }

@@ -123,12 +123,12 @@ class Steps:
     def name(self, variable: VariableLike) -> str:
         """A name of its own for a variable, which is a Python name."""
         if id(variable) not in self.names:
-            _, wish = self.observer.names.get(id(variable), (None, None))
-            wish = wish or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
-            if id(variable) not in self.trained and self._ends.count(wish.split("/")[-1]) == 1:
-                wish = wish.split("/")[-1]
-            wish = re.sub(r".*seed_generator_state$", "seed", wish.removeprefix("self."))
-            base = re.sub(r"\W+", "_", wish).strip("_") or "variable"
+            _, hint = self.observer.names.get(id(variable), (None, None))
+            hint = hint or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
+            if id(variable) not in self.trained and self._ends.count(hint.split("/")[-1]) == 1:
+                hint = hint.split("/")[-1]
+            hint = re.sub(r".*seed_generator_state$", "seed", hint.removeprefix("self."))
+            base = re.sub(r"\W+", "_", hint).strip("_") or "variable"
             base = base if is_parameter_name(base) else f"v_{base}"
             name = unused(base, self.variables)
             self.names[id(variable)], self.variables[name] = name, variable
