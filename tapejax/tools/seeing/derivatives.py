@@ -16,7 +16,7 @@ import numpy as np
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value
 from ...tape import jacobian as jacobians
-from ...tape.derivative import DerivativeOp, derivative_op, taken
+from ...tape.derivative import DerivativeOp, compute, derivative_op
 from ...tape.recording import Entry
 from ...tape.slicing import Program
 from ..writing.graph import Graph, ValueSet
@@ -75,9 +75,9 @@ def _parts(line: Line, found: Sequence[bool], made: Set[int], scope: Scope) -> l
     parts = []
     for group in filter(None, groups):
         program = _from(op.program, [slots[i] for i in group])
-        if op.from_ends and program.targets != op.program.targets:
+        if op.seeded and program.targets != op.program.targets:
             return []
-        part = derivative_op(op.kind, op.take, program, op.from_ends)
+        part = derivative_op(op.kind, op.take, program, op.seeded)
         parts.append(line._replace(op=part, outputs=[output_of[i] for i in group]))
     return parts
 
@@ -96,7 +96,7 @@ def _from(program: Program, sources: Sequence[int]) -> Program:
 def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
     """For which of the sources (of a "jvp": of the targets) there is a result."""
     try:
-        shapes = jax.eval_shape(functools.partial(taken, op.kind, op.take, op.program, op.from_ends), *inputs)
+        shapes = jax.eval_shape(functools.partial(compute, op.kind, op.take, op.program, op.seeded), *inputs)
     except Exception:  # what may have no derivative in this form: it is written as what was run
         return None
     return [x is not None for x in shapes]
@@ -245,7 +245,7 @@ class _Derivative:
 
     def _ends(self) -> list[str]:
         """The cotangents or tangents that are given."""
-        return [self._argument(x) for ends in self.op.ends(self.line.inputs) for x in ends if x is not None]
+        return [self._argument(x) for seeds in self.op.seeds(self.line.inputs) for x in seeds if x is not None]
 
     # -- the kinds
 

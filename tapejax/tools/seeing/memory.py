@@ -97,7 +97,7 @@ def memory(recording: Recording, targets: Sequence[Value], sources: Sequence[Sou
     kept = _kept_by_tapes(recording.entries)  # first: a query refers to them, too
     program, values = Query(recording, targets, sources).program()
     read = {id(values[slot]) for step in program.steps for slot in step.ins if slot < len(values)}
-    read |= {id(x) for entry in recording.entries if entry.kept for x in entry.kept.arrays}
+    read |= {id(x) for entry in recording.entries if entry.residuals for x in entry.residuals.arrays}
     calls, graph = _calls(recording.entries), Graph(recording.entries)
     by_line: dict[object, tuple[SourceLine | None, list[int]]] = {}
     for entry, call in zip(recording.entries, calls, strict=True):
@@ -112,7 +112,7 @@ def memory(recording: Recording, targets: Sequence[Value], sources: Sequence[Sou
 
 
 def _made_by(entry: Entry) -> list[Value]:
-    return [*entry.outputs, *(entry.kept.arrays if entry.kept else ())]
+    return [*entry.outputs, *(entry.residuals.arrays if entry.residuals else ())]
 
 
 def _calls(entries: Sequence[Entry]) -> list[object]:
