@@ -141,7 +141,7 @@ def _run(op: SweepsOp, values: Values, seeds: Values) -> list[Any]:
                 pairs = list(zip(getattr(op.program, part), map(id, results), strict=True))
                 wanted = [
                     pairs.index(pair) == i for i, pair in enumerate(pairs)
-                ]  # not one array of a source given twice
+                ]  # a source's array once, if given twice
                 as_one = functools.partial(_one, op, folded or (lambda: (op.program, values)), seeds, part, wanted)
                 outputs = tuple([x for x in itertools.compress(results, wanted) if x is not None])
                 recording.derivatives.append(DerivativeSpan(start, len(recording.entries), as_one, outputs))
