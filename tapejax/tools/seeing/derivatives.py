@@ -19,6 +19,7 @@ from ...tape import jacobian as jacobians
 from ...tape.derivative import DerivativeOp, compute, derivative_op
 from ...tape.recording import Entry
 from ...tape.slicing import Program
+from ..writing.congruence import close
 from ..writing.graph import Graph, ValueSet
 from . import again, layout, mapped, rolling, scopes
 from .batched import MappedOp
@@ -320,8 +321,8 @@ class _Derivative:
             for argument, result in (("{}", "{}"), ("{}[None]", "{}[0]")):
                 one = eval(f"lambda x: {result.format(f'of({argument})').format('x')}", {"of": of})
                 with contextlib.suppress(Exception):  # what it does has no meaning for one example
-                    same = all(again.close(jax.vmap(one)(y), of(y)) for y in (x, *others))
-                    if same and again.close(jax.vmap(jax.jacrev(one))(x), wanted):
+                    same = all(close(jax.vmap(one)(y), of(y)) for y in (x, *others))
+                    if same and close(jax.vmap(jax.jacrev(one))(x), wanted):
                         return argument, result
         return None
 

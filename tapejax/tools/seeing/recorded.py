@@ -238,7 +238,7 @@ class Writer:
         ends, starts = [line.outputs[j] for j in line.active_outs], [line.inputs[i] for i in line.active_ins]
         query = Query(opened[0], ends, [Source(x, watched=True) for x in starts], include_nondifferentiable=True)
         lines = self.lines(*query.program(), opened[1])
-        return lines if isinstance(line.op, JointOp) else self.with_constants(lines, *opened)
+        return self.with_constants(lines, *opened)
 
     def open(
         self, entries: Sequence[Entry], calls: Sequence[tuple[Running, ...]], position: int | None
@@ -255,6 +255,13 @@ class Writer:
         self._made_inside.update(made)
         return made
 
+    def position(self, positions: Iterable[int], stop: int) -> int:
+        """The last of some positions of entries, of which those from `stop` on are where the call is that was opened."""
+        position = max(positions)
+        while position >= stop:
+            position = next(outer for start, end, outer in self._around if start <= position < end)
+        return position
+
     def with_constants(self, lines: list[Line], recording: Recording, made: ValueMap[int]) -> list[Line]:
         """The lines of a call, with those that compute what varies nowhere, as a mask or an index: it is not data."""
         here = ValueSet(x for line in lines for x in line.outputs)
@@ -265,7 +272,8 @@ class Writer:
                 every = tuple(range(len(outputs)))
                 lines.append(Line(op, inputs, outputs, (), every, self._calls[made[outputs[0]]], inside_of(entry)))
         here.update(x for line in lines for x in line.outputs)
-        lines.sort(key=lambda line: min(made[x] for x in line.outputs if x in made))
+        stop = max(made.values(), default=0) + 1
+        lines.sort(key=lambda line: self.position([made.get(x, self.made.get(x, -1)) for x in line.outputs], stop))
         actives = (tuple([i for i, x in enumerate(line.inputs) if i in line.active_ins or x in here]) for line in lines)
         return [line._replace(active_ins=active) for line, active in zip(lines, actives, strict=True)]
 
