@@ -131,7 +131,7 @@ def is_jaxs(file: str) -> bool:
     return _whose(file) == "jax"
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of the user's code. Prints as ``file.py:12``, in a notebook as ``In [3]:2``."""
 
     file: str
@@ -155,19 +155,19 @@ def _notebook_cell(file: str) -> str | None:
     return "cell" if "ipykernel_" in file or file.startswith("<ipython-input") else None
 
 
-def line_of(where: Place | tuple[()] | None) -> Line | None:
+def line_of(where: Place | tuple[()] | None) -> SourceLine | None:
     """The line of `where`, which `caller` returned; None if there is no code of the user's."""
     return _line(where[0].co_filename, *where) if where else None
 
 
 # An explanation asks for the same lines again and again. `file` is part of the key: code objects of two files may be equal.
 @functools.lru_cache(4096)
-def _line(file: str, code: Any, instruction: int) -> Line:
+def _line(file: str, code: Any, instruction: int) -> SourceLine:
     number = code.co_firstlineno
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
             number = line
-    return Line(file, number, linecache.getline(file, number).strip(), code.co_name)
+    return SourceLine(file, number, linecache.getline(file, number).strip(), code.co_name)
 
 
 def forget_files() -> None:

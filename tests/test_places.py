@@ -53,5 +53,5 @@ def test_a_notebook_cell_prints_as_its_label(monkeypatch):
     compiler = types.SimpleNamespace(format_code_name=lambda file: ("Cell", "In[3]") if file == "cell.py" else None)
     shell = types.SimpleNamespace(compile=compiler)
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
-    lines = [places.Line(file, 2, "", "f") for file in ("cell.py", "<ipython-input-1>", "/a/other.py")]
+    lines = [places.SourceLine(file, 2, "", "f") for file in ("cell.py", "<ipython-input-1>", "/a/other.py")]
     assert [*map(str, lines)] == ["In [3]:2", "cell:2", "other.py:2"]

@@ -19,7 +19,7 @@ from ..jaxprs.dependence import Links
 from ..jaxprs.fence import EvalTrace, Tracer, current_trace, jaxpr_as_fun, runs_compiled
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from ..tape import rules, runner
-from ..tape.operation import CACHED_OPS, JittedOp, Op, PythonOp, ToldOp
+from ..tape.operation import CACHED_OPS, JittedOp, Op, PerturbationOp, PythonOp
 from ..tape.primitives import TracedCall, as_it_came, silent, traced_or_refused, unrecognised
 from .schedule import Sightings
 from .trial import Trial
@@ -60,11 +60,11 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
     if isinstance(op, JittedOp):
         known = contents.facts(params["jaxpr"])
         if known.shared is None:
-            known.shared = _Shared(op.links_by, op.linearized, _many_like(op.name, params["jaxpr"]))
+            known.shared = _Shared(op.links_by, op.linearized, _sighted_before(op.name, params["jaxpr"]))
         shared: _Shared = known.shared
         if shared.comes_back():
             return JittedOp(op.name, op.fn, op.call, shared.links_by, shared.linearized)
-        op = ToldOp(op.name, op.fn, op.call, shared.links_by)
+        op = PerturbationOp(op.name, op.fn, op.call, shared.links_by)
     return op.with_call(_forward_call(primitive, params, op.call or op.fn))
 
 
@@ -85,13 +85,13 @@ class _Shared:
         return self.left < 0
 
 
-_likes: Cache[Sightings] = Cache(CACHED_OPS)
+_sightings: Cache[Sightings] = Cache(CACHED_OPS)
 
 
-def _many_like(name: str, jaxpr: JaxProgram) -> int:
+def _sighted_before(name: str, jaxpr: JaxProgram) -> int:
     """How many programs like it there were before."""
     like = name, *jaxpr.in_avals, *jaxpr.out_avals, len(contents.open_jaxpr(jaxpr).eqns)
-    return _likes.get(like, Sightings).again()
+    return _sightings.get(like, Sightings).again()
 
 
 def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Function:
@@ -230,10 +230,10 @@ def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: 
     if recognised and contents.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
         return TracedCall(bound["jaxpr"], params["name"]).op()
     bare = (_bind_op if recognised else _uncacheable)(primitive, bound)
-    if type(bare) is ToldOp and not any(map(_is_placed, arrays.values())):
+    if type(bare) is PerturbationOp and not any(map(_is_placed, arrays.values())):
         return bare
     call = as_it_came(primitive, params, len(arrays))
-    if not isinstance(bare, ToldOp):  # others have it, too
+    if not isinstance(bare, PerturbationOp):  # an Op with a key, which recordings share
         return type(bare)(bare.name, bare.fn, call, bare.key)
     return bare.with_call(call)
 
@@ -250,17 +250,17 @@ def staged(call: TracedCall) -> Op:
     """The Op under which a call is recognised."""
     same = interning.intern(call.jaxpr)
     if interning.is_uncacheable({"jaxpr": same}) or contents.constants(same) or not contents.compiles(same):
-        return call._replace(jaxpr=same).plain()
+        return call._replace(jaxpr=same).new_op()
     key = same, call.name, call.closed_over
     return _ops.get(key, _make_jaxpr_op, *key)
 
 
 def _make_jaxpr_op(closed: JaxProgram, name: str, closed_over: tuple[int, ...]) -> Op:
-    again = prints.without_prints(closed)
-    fn = lifting.without_closure(jaxpr_as_fun(again), name, closed_over)
+    silent = prints.without_prints(closed)
+    fn = lifting.without_closure(jaxpr_as_fun(silent), name, closed_over)
     return Op(
         name,
         fn,
-        None if again is closed else Trial(jaxpr_as_fun(closed)),
+        None if silent is closed else Trial(jaxpr_as_fun(closed)),
         key=(closed, name, closed_over),
     )

@@ -13,7 +13,7 @@ from ..jaxprs.types import Function, JaxProgram, Params, Values
 from ..tape import active, primitives, runner
 from ..tape.derivative import SweepsOp
 from ..tape.jacobian import BatchOp
-from ..tape.operation import JittedOp, Op, OperationsOp, PythonOp, ToldDerivativeOp
+from ..tape.operation import EagerOp, JittedOp, Op, PerturbationDerivativeOp, PythonOp
 from ..tape.primitives import TracedCall
 from ..tape.recording import Recording, Residuals
 from . import recognition, speculation, trial
@@ -54,7 +54,7 @@ class Fast(runner.Runner):
             alive.prepared[self] = compiled
 
 
-def _by_operations(op: PythonOp, inputs: Values) -> Any:
+def _eagerly(op: PythonOp, inputs: Values) -> Any:
     trace = current_trace()
     if type(trace) is EvalTrace and trial.possible():
         # on no recording, so that operations are run as on a tape, and not compiled by JAX
@@ -64,8 +64,8 @@ def _by_operations(op: PythonOp, inputs: Values) -> Any:
 
 # how an operation of a kind runs, if not as any other
 _WAYS: dict[type[Op], Callable[..., Any]] = {
-    OperationsOp: _by_operations,
-    ToldDerivativeOp: _by_operations,
+    EagerOp: _eagerly,
+    PerturbationDerivativeOp: _eagerly,
     SweepsOp: speculation.run_sweeps,
     BatchOp: lambda op, inputs: batch(op, *inputs),
 }

@@ -44,7 +44,7 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
     def recordings(self) -> list[Recording]:
         return self._recordings.active
 
-    def note(self, op: Any, inputs: Values, outputs: Any, kept: Residuals | None = None) -> Any:
+    def note(self, op: Any, inputs: Values, outputs: Any, residuals: Residuals | None = None) -> Any:
         """Appends an entry to every active recording and returns `outputs`. `inputs` are `owned`."""
         recordings = self._recordings.active
         if not recordings:
@@ -58,7 +58,7 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
             outputs = distinct(outputs, inputs)
             flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
         where, frames = calls(4, self._recordings.block)
-        entry = new_tuple(Entry, (op, tuple(inputs), flat, where, kept, frames))
+        entry = new_tuple(Entry, (op, tuple(inputs), flat, where, residuals, frames))
         for recording in recordings:
             recording.entries.append(entry)
         return outputs
@@ -100,13 +100,13 @@ def distinct(outputs: Any, inputs: Values) -> Any:
             if x is outputs:
                 return copied(outputs)
         return outputs
-    seen = {id(x) for x in inputs}
-    if type(outputs) is list and len(outputs) == 1 and id(outputs[0]) not in seen:
+    ids = {id(x) for x in inputs}
+    if type(outputs) is list and len(outputs) == 1 and id(outputs[0]) not in ids:
         return outputs  # the usual result of a jitted function
     fresh = []
     for x in jax.tree.leaves(outputs):
-        fresh.append(copied(x) if id(x) in seen and isinstance(x, jax.Array) else x)
-        seen.add(id(x))
+        fresh.append(copied(x) if id(x) in ids and isinstance(x, jax.Array) else x)
+        ids.add(id(x))
     return jax.tree.unflatten(jax.tree.structure(outputs), fresh)
 
 

@@ -19,7 +19,7 @@ from ..jaxprs.types import Function, Values
 from . import active, runner
 from .operation import Op, PythonOp
 from .pullback import CustomOp, PullbackOp
-from .recording import Span
+from .recording import DerivativeSpan
 from .rules import depends_on_rules
 from .slicing import Program
 from .sweep import push
@@ -34,26 +34,26 @@ class DerivativeOp(Op):
       kind: "gradient", "jvp", "jacobian" or "batch_jacobian".
       take: what computes it: `sweep` or `push`, or the rows of a Jacobian.
       program: what is differentiated.
-      from_ends: whether cotangents or tangents are given.
+      seeded: whether cotangents or tangents are given.
     """
 
-    __slots__ = ("kind", "take", "program", "from_ends")
+    __slots__ = ("kind", "take", "program", "seeded")
 
-    def __init__(self, kind: str, take: Function, program: Program, from_ends: bool, key: Any = None):
-        super().__init__(kind, functools.partial(_packed, kind, take, program, from_ends), key=key)
-        self.kind, self.take, self.program, self.from_ends = kind, take, program, from_ends
+    def __init__(self, kind: str, take: Function, program: Program, seeded: bool, key: Any = None):
+        super().__init__(kind, functools.partial(_packed, kind, take, program, seeded), key=key)
+        self.kind, self.take, self.program, self.seeded = kind, take, program, seeded
 
     def values(self, inputs: Values) -> Values:
         """The values of the program among its inputs."""
-        return _ends(self.kind, self.program, self.from_ends, inputs)[0]
+        return _split(self.kind, self.program, self.seeded, inputs)[0]
 
-    def ends(self, inputs: Values) -> tuple[list[Any | None], ...]:
+    def seeds(self, inputs: Values) -> tuple[list[Any | None], ...]:
         """The cotangents of the targets, or the tangents of the sources, among its inputs; () if they are ones."""
-        return _ends(self.kind, self.program, self.from_ends, inputs)[1]
+        return _split(self.kind, self.program, self.seeded, inputs)[1]
 
 
-def _ends(kind: str, program: Program, from_ends: bool, inputs: Values) -> tuple[Values, tuple[list[Any | None], ...]]:
-    if not from_ends:
+def _split(kind: str, program: Program, seeded: bool, inputs: Values) -> tuple[Values, tuple[list[Any | None], ...]]:
+    if not seeded:
         return inputs, ()
     slots = program.sources if kind == "jvp" else program.targets
     values = inputs[: len(inputs) - sum(slot is not None for slot in slots)]
@@ -61,14 +61,14 @@ def _ends(kind: str, program: Program, from_ends: bool, inputs: Values) -> tuple
     return values, ([None if slot is None else next(left) for slot in slots],)
 
 
-def taken(kind: str, take: Function, program: Program, from_ends: bool, *flat: Any) -> list[Any]:
+def compute(kind: str, take: Function, program: Program, seeded: bool, *flat: Any) -> list[Any]:
     """What a derivative gives, None included: what a `DerivativeOp` runs, which leaves that out."""
-    values, ends = _ends(kind, program, from_ends, flat)
-    return list(take(program, values, *ends) if kind in ("gradient", "jvp") else take(program, *values))
+    values, seeds = _split(kind, program, seeded, flat)
+    return list(take(program, values, *seeds) if kind in ("gradient", "jvp") else take(program, *values))
 
 
 def _packed(kind: str, *args: Any) -> list[Any]:
-    results = taken(kind, *args)
+    results = compute(kind, *args)
     return [x for x in results if x is not None] if kind == "gradient" else results
 
 
@@ -78,88 +78,90 @@ class SweepsOp(PythonOp):
     A runner may run the one operation `whole` in its place. The arguments are those of a `DerivativeOp`.
     """
 
-    __slots__ = ("take", "program", "from_ends")
+    __slots__ = ("take", "program", "seeded")
 
-    def __init__(self, kind: str, take: Function, program: Program, from_ends: bool):
-        super().__init__(kind, functools.partial(taken, kind, take, program, from_ends))
-        self.take, self.program, self.from_ends = take, program, from_ends
+    def __init__(self, kind: str, take: Function, program: Program, seeded: bool):
+        super().__init__(kind, functools.partial(compute, kind, take, program, seeded))
+        self.take, self.program, self.seeded = take, program, seeded
 
     def whole(self) -> DerivativeOp:
         """The derivative as one operation."""
-        return derivative_op(self.name, self.take, self.program, self.from_ends)
+        return derivative_op(self.name, self.take, self.program, self.seeded)
 
     def split(self, inputs: Values) -> tuple[Any, ...]:
         """The values of the program; and the cotangents of all targets, or the tangents of all sources, if they are given."""
-        values, ends = _ends(self.name, self.program, self.from_ends, inputs)
-        return (values, *ends)
+        values, seeds = _split(self.name, self.program, self.seeded, inputs)
+        return (values, *seeds)
 
 
-def derivative_op(kind: str, take: Function, program: Program, from_ends: bool = False) -> DerivativeOp:
+def derivative_op(kind: str, take: Function, program: Program, seeded: bool = False) -> DerivativeOp:
     """The one operation that a derivative is. `take` is a function of a module."""
-    key = take, program, kind, from_ends
-    return _ops.get(key, lambda: DerivativeOp(kind, take, program, from_ends, key))
+    key = take, program, kind, seeded
+    return _ops.get(key, lambda: DerivativeOp(kind, take, program, seeded, key))
 
 
 _ops: Cache[DerivativeOp] = Cache(CACHED_DERIVATIVES)
 depends_on_rules(_ops, lambda key: [step.op for step in key[1].steps])
 
 
-def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
-    """``take(program, values, *ends)``, a reverse or forward sweep."""
+def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *seeds: Any) -> list[Any]:
+    """``take(program, values, *seeds)``, a reverse or forward sweep. `seeds`: of all targets (forward: sources), or none."""
     slots, kind = (program.sources, "jvp") if take is push else (program.targets, "gradient")
-    cotangents = [x for (xs,) in [ends] for slot, x in zip(slots, xs, strict=True) if slot is not None] if ends else []
-    return _noted(SweepsOp(kind, take, program, bool(ends)), values, cotangents)
+    connected = [x for slot, x in zip(slots, seeds[0], strict=True) if slot is not None] if seeds else []
+    return _run(SweepsOp(kind, take, program, bool(seeds)), values, connected)
 
 
 def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
     """``rows(program, *values)``, the sweeps for a ``"jacobian"`` or a ``"batch_jacobian"``."""
-    return _noted(SweepsOp(kind, rows, program, False), values, ())
+    return _run(SweepsOp(kind, rows, program, False), values, ())
 
 
-def _is_pure(op: Op) -> bool:
-    """Whether its derivative is a function of its values. One that calls the user's Python closes over what that does."""
+def _is_differentiated_by_jax(op: Op) -> bool:
+    """Whether its derivative is a function of its inputs alone; the user's Python may use other values of the recording."""
     return not op.runs_python and type(op).pull_back is Op.pull_back
 
 
 def _is_custom(op: Op) -> bool:
-    """Whether it can be replaced by one that is pure: the call of a function with a gradient of the user's."""
+    """Whether it is the call of a function with a gradient of the user's, in whose place JAX may differentiate a `CustomOp`."""
     return type(op) is PullbackOp and op.results > 0
 
 
-def _noted(op: SweepsOp, values: Values, ends: Values) -> list[Any]:
+def _run(op: SweepsOp, values: Values, seeds: Values) -> list[Any]:
     trace = current_trace()
     recordings = list(trace.recordings) if type(trace) is active.kind else []
     starts = [len(recording.entries) for recording in recordings]
     with by_types_of(values):
-        results: list[Any] = runner.current.run(op, (*values, *ends) if ends else values)
-    if recordings and all([_is_pure(step.op) or _is_custom(step.op) for step in op.program.steps]):
+        results: list[Any] = runner.current.run(op, (*values, *seeds) if seeds else values)
+    if recordings and all([_is_differentiated_by_jax(step.op) or _is_custom(step.op) for step in op.program.steps]):
         query = getattr(values, "query", None)
         folded = None if query is None else query.folded()
         part = "targets" if op.name == "jvp" else "sources"
         for recording, start in zip(recordings, starts, strict=True):
             if len(recording.entries) > start + (folded is None):
                 pairs = list(zip(getattr(op.program, part), map(id, results), strict=True))
-                kept = [pairs.index(pair) == i for i, pair in enumerate(pairs)]  # not one array of a source given twice
-                one = functools.partial(_one, op, folded or (lambda: (op.program, values)), ends, part, kept)
-                outputs = tuple([x for x in itertools.compress(results, kept) if x is not None])
-                recording.derivatives.append(Span(start, len(recording.entries), one, outputs))
+                wanted = [
+                    pairs.index(pair) == i for i, pair in enumerate(pairs)
+                ]  # a source's array once, if given twice
+                as_one = functools.partial(_one, op, folded or (lambda: (op.program, values)), seeds, part, wanted)
+                outputs = tuple([x for x in itertools.compress(results, wanted) if x is not None])
+                recording.derivatives.append(DerivativeSpan(start, len(recording.entries), as_one, outputs))
     return results
 
 
 def _one(
-    op: SweepsOp, program: Callable[[], tuple[Program, Values]], ends: Values, part: str, kept: list[bool]
+    op: SweepsOp, folded: Callable[[], tuple[Program, Values]], seeds: Values, part: str, wanted: list[bool]
 ) -> tuple[DerivativeOp, tuple[Any, ...]] | None:
-    """The operation, of the sources (of a "jvp": the targets) that are kept, and its inputs; None if a part cannot be traced."""
-    seen, values = program()
-    custom = [step for step in seen.steps if _is_custom(step.op)]
+    """The operation, of those sources (of a "jvp": targets) that are wanted, and its inputs; None if a part cannot be traced."""
+    program, values = folded()
+    custom = [step for step in program.steps if _is_custom(step.op)]
     try:
         for step in custom:
             jax.eval_shape(step.op.fn, *[values[i] for i in step.ins])
     except Exception:  # the user's Python needs values
         return None
     traced: dict[int, Op] = {id(step.op): CustomOp(step.op) for step in custom}  # type: ignore[arg-type]
-    steps = tuple([step._replace(op=traced.get(id(step.op), step.op)) for step in seen.steps])
-    seen = dataclasses.replace(seen, steps=steps)
-    seen = dataclasses.replace(seen, **{part: tuple(itertools.compress(getattr(seen, part), kept))})
+    steps = tuple([step._replace(op=traced.get(id(step.op), step.op)) for step in program.steps])
+    slots = tuple(itertools.compress(getattr(program, part), wanted))
+    program = dataclasses.replace(program, **{"steps": steps, part: slots})
     make = DerivativeOp if custom else derivative_op
-    return make(op.name, op.take, seen, op.from_ends), (*values, *ends)
+    return make(op.name, op.take, program, op.seeded), (*values, *seeds)

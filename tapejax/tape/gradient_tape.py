@@ -21,7 +21,7 @@ from .query import Query, in_recorded_types
 from .recording import Recording
 from .slicing import Program
 from .structures import Leaf, Structure, conjugate, sources_of, targets_of
-from .sweep import placed, sweep
+from .sweep import on_devices_of, sweep
 
 logger = logging.getLogger("tapejax")
 
@@ -241,17 +241,17 @@ class GradientTape:
         {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
         """
         recording = self._usable()
-        ends, starts = targets_of(target), sources_of(sources)
+        targets, structure = targets_of(target), sources_of(sources)
         zeros = (lambda shape: shape) if gives_zeros(unconnected_gradients) else None
-        cotangents = None if output_gradients is None else structures.current.cotangents(ends, output_gradients)
+        cotangents = None if output_gradients is None else structures.current.cotangents(targets, output_gradients)
 
         def pull_back(program: Program, values: Sequence[Value]) -> list[Value | None]:
-            ends = () if cotangents is None else ([conjugate(x) for x in cotangents],)
-            return derivative.run_sweep(sweep, program, values, *ends)
+            seeds = () if cotangents is None else ([conjugate(x) for x in cotangents],)
+            return derivative.run_sweep(sweep, program, values, *seeds)
 
-        gradients = self._differentiate("gradient", recording, ends.leaves, starts, pull_back, zeros)
-        pairs = zip(starts.leaves, gradients, strict=True)
-        return starts.pack([x if x is None else placed(leaf.array, x) for leaf, x in pairs])
+        gradients = self._differentiate("gradient", recording, targets.leaves, structure, pull_back, zeros)
+        pairs = zip(structure.leaves, gradients, strict=True)
+        return structure.pack([x if x is None else on_devices_of(leaf.array, x) for leaf, x in pairs])
 
     @in_recorded_types
     def jacobian(
@@ -293,9 +293,9 @@ class GradientTape:
          [0. 0. 6.]]
         """
         recording = self._usable()
-        end, starts = structures.current.one(target, "target"), sources_of(sources)
+        end, structure = structures.current.one(target, "target"), sources_of(sources)
         zeros = end.array.shape.__add__ if gives_zeros(unconnected_gradients) else None
-        return starts.pack(self._differentiate("jacobian", recording, [end], starts, jacobians.jacobian, zeros))
+        return structure.pack(self._differentiate("jacobian", recording, [end], structure, jacobians.jacobian, zeros))
 
     @in_recorded_types
     def batch_jacobian(
@@ -371,8 +371,8 @@ class GradientTape:
             )
         elif self._active is not None:
             self._stop()
-        ends, starts = [leaf.array for leaf in targets], [leaf.source(recording) for leaf in sources.leaves]
-        query = Query(recording, ends, starts, with_residuals=active.eager() and not active.active_recordings())
+        arrays, starts = [leaf.array for leaf in targets], [leaf.source(recording) for leaf in sources.leaves]
+        query = Query(recording, arrays, starts, with_residuals=active.eager() and not active.active_recordings())
         # TensorFlow's gradient of a complex function is the conjugate of JAX's.
         derivatives = [conjugate(x) for x in query.derivative(take)]
         if not self._persistent:

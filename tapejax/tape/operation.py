@@ -117,7 +117,7 @@ class Op:
 
     def derivative(self, name: str, run: Function, key: tuple[Any, ...]) -> Op:
         """Its pullback or pushforward, the operation that `run` is. `key`: which of these, then the Op, then of what."""
-        return OperationsOp(name, run, key=key) if self.runs_python else Op(name, run, key=key)
+        return EagerOp(name, run, key=key) if self.runs_python else Op(name, run, key=key)
 
     def run_derivative(self, derivative: Op, inputs: Values) -> Sequence[Any]:
         results: Sequence[Any]
@@ -153,22 +153,23 @@ class PythonOp(Op):
         return Links(dependence.everything(entry.inputs, entry.outputs), True)
 
 
-class OperationsOp(PythonOp):
-    """Python that runs operations, most of them for once."""
+class EagerOp(PythonOp):
+    """Python that runs operations, which are run one by one: most of them will not come again, so compiling would not pay."""
 
     __slots__ = ()
 
 
-def by_operations(fn: Function, /, *args: Any, **kwargs: Any) -> Any:
-    """``fn(*args, **kwargs)``, Python that runs operations, most of them for once."""
+def eagerly(fn: Function, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)``, run as an `EagerOp`."""
     name = getattr(fn, "__name__", "operations")
-    return runner.current.run(OperationsOp(name, functools.partial(fn, **kwargs) if kwargs else fn), args)
+    return runner.current.run(EagerOp(name, functools.partial(fn, **kwargs) if kwargs else fn), args)
 
 
-class ToldOp(PythonOp):
-    """An operation with custom rules that ask which inputs are perturbed (``symbolic_zeros``), so that its links depend on that.
+class PerturbationOp(PythonOp):
+    """An operation without a key, whose custom rules may ask which inputs are perturbed (``symbolic_zeros``).
 
-    `links_by` has its links by the perturbed inputs, and those of its derivatives; the operations of one program share them.
+    So its links depend on that: `links_by` has them by the perturbed inputs, and those of its derivatives; the operations of one
+    program share them.
     """
 
     __slots__ = ("links_by",)
@@ -179,9 +180,9 @@ class ToldOp(PythonOp):
         super().__init__(name, fn, call, reads_variables=reads_variables)
         self.links_by = links_by
 
-    def with_call(self, call: Function) -> ToldOp:
+    def with_call(self, call: Function) -> PerturbationOp:
         """The operation that `call` runs, and that is this one otherwise."""
-        return ToldOp(self.name, self.fn, call, self.links_by)
+        return PerturbationOp(self.name, self.fn, call, self.links_by)
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
         if any([user_type(x) for x in (*entry.inputs, *entry.outputs)]):  # no jaxpr tells what these depend on
@@ -193,14 +194,14 @@ class ToldOp(PythonOp):
         return links
 
     def derivative(self, name: str, run: Function, key: tuple[Any, ...]) -> Op:
-        return ToldDerivativeOp(name, run, run, self._links_of(key))
+        return PerturbationDerivativeOp(name, run, run, self._links_of(key))
 
     def _links_of(self, key: tuple[Any, ...]) -> dict[Any, Any]:
         links_by: dict[Any, Any] = self.links_by.setdefault((key[0], *key[2:]), {})
         return links_by
 
 
-class ConnectedOp(ToldOp):
+class ConnectedOp(PerturbationOp):
     """An operation with a rule for its pullback alone, which connects everything: it is not traced to find that."""
 
     __slots__ = ()
@@ -209,13 +210,13 @@ class ConnectedOp(ToldOp):
         return PythonOp.links(self, entry, kinds, active_ins)
 
 
-class ToldDerivativeOp(ToldOp):
-    """A derivative of a `ToldOp`: Python that runs operations, most of them for once."""
+class PerturbationDerivativeOp(PerturbationOp):
+    """A derivative of a `PerturbationOp`, which is run as an `EagerOp` is."""
 
     __slots__ = ()
 
 
-class JittedOp(ToldOp):
+class JittedOp(PerturbationOp):
     """A jitted function whose program has no key. JAX keeps what it compiles of the program and of its derivative.
 
     `linearized`: what a runner keeps of its pullback with respect to certain inputs, by these; None where it found none.
@@ -233,7 +234,7 @@ class JittedOp(ToldOp):
         return JittedOp(self.name, self.fn, call, self.links_by, self.linearized)
 
     def derivative(self, name: str, run: Function, key: tuple[Any, ...]) -> Op:
-        return ToldOp(name, run, run, self._links_of(key))
+        return PerturbationOp(name, run, run, self._links_of(key))
 
 
 _links: Cache[Links] = Cache(CACHED_LINKS)
@@ -264,17 +265,19 @@ def _as_constant(x: Value) -> Value:
 
 
 # ---- derivatives as operations --------------------------------------------------------------------------------------
+# `pullback` and `pushforward` make the operation that a derivative is; an Op's methods `pull_back` and `push_forward` run it in a
+# sweep. An Op whose derivative is no operation of JAX's, such as a `PullbackOp`, has methods of its own and neither operation.
 
 
 def _cached_by_op(make: Any) -> Any:
     """Caches what `make(op, ...)` returns, unless the op runs Python: such an op belongs to one call, and holds its arrays."""
-    kept: Cache[Op] = Cache(CACHED_OPS)
+    derivatives_of: Cache[Op] = Cache(CACHED_OPS)
 
     @functools.wraps(make)
     def cached(op: Op, *args: Any) -> Op:
-        return make(op, *args) if op.runs_python else kept.get((op, *args), make, op, *args)
+        return make(op, *args) if op.runs_python else derivatives_of.get((op, *args), make, op, *args)
 
-    depends_on_rules(kept, lambda key: key[:1])
+    depends_on_rules(derivatives_of, lambda key: key[:1])
     return cached
 
 

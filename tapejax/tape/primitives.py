@@ -15,7 +15,7 @@ from ..jaxprs.fence import eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.interning import intern
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from . import runner
-from .operation import ConnectedOp, JittedOp, Op, ToldOp, is_ref
+from .operation import ConnectedOp, JittedOp, Op, PerturbationOp, is_ref
 from .pullback import PullbackOp, call_without, differentiated_as_it_runs, refuse_ref
 
 if TYPE_CHECKING:
@@ -23,22 +23,23 @@ if TYPE_CHECKING:
 
 
 class Recognition:
-    """Which operation something is: the interface, and a default by which each is a new one."""
+    """Which Op stands for a primitive or a traced call: the interface, and a default by which each gets a new one."""
 
     def operation(self, primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
         """The Op of a primitive with its parameters; and its inputs: the arrays that its jaxprs close over, then `args`."""
-        return plain_op(primitive, params, args)
+        return new_op(primitive, params, args)
 
     def staged(self, call: TracedCall) -> Op:
         """The Op of a traced call."""
-        return call.plain()
+        return call.new_op()
 
     def run_program(
         self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op
     ) -> tuple[Any, Residuals | None]:
-        """Runs `op`, a call of a jitted function's `program`: its results, and what is kept of the call for its pullback.
+        """Runs `op`, which calls a jitted function's `program`: its results, and the residuals of the call, if some are kept.
 
-        `recordings` will have it as `noted`, which gives the first of these results, or all.
+        It is noted as `noted`, with the first of these results or all: a `function` has variables that it assigned as further
+        results. `recordings` will have the entry.
         """
         return runner.current.run(op, inputs), None
 
@@ -52,8 +53,8 @@ def use(other: Recognition) -> None:
     recognition = other
 
 
-def plain_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
-    """`Recognition.operation`, by a new Op: no known one is looked for."""
+def new_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
+    """What `Recognition.operation` returns, with a new Op: none that is known is looked for."""
     arrays = contents.constants_of(params)
     op = traced_or_refused(primitive, params, args, arrays)
     if op is None:
@@ -87,12 +88,12 @@ def traced_or_refused(primitive: Primitive, params: Params, args: Values, arrays
     return TracedCall(lifting.lift(primitive, params, args, arrays), params.get("name", primitive.name)).op()
 
 
-def unrecognised(primitive: Primitive, params: Params, call: Function | None = None) -> ToldOp:
+def unrecognised(primitive: Primitive, params: Params, call: Function | None = None) -> PerturbationOp:
     """A new Op that runs a primitive by binding it. JAX keeps what it compiles of a program with the program's object."""
     name, fn = params.get("name") or primitive.name, silent(primitive, params)
     call = call or functools.partial(primitive.bind, **params)
     plain = primitive.name in contents.JIT and contents.is_plain_jit(params) and not params["jaxpr"].effects
-    return JittedOp(name, fn, call, {}, {}) if plain else ToldOp(name, fn, call, {})
+    return JittedOp(name, fn, call, {}, {}) if plain else PerturbationOp(name, fn, call, {})
 
 
 def as_it_came(primitive: Primitive, params: Params, constants: int) -> Function:
@@ -109,10 +110,10 @@ def silent(primitive: Primitive, params: Params) -> Function:
 
 
 class TracedCall(NamedTuple):
-    """A call that was traced into a jaxpr.
+    """A call as the jaxpr that it was traced into: what an Op is made of.
 
     Its first `constants` inputs are the arrays that it closes over. With respect to the inputs at the positions `closed_over`
-    custom rules have no derivative. `again`: the call made once more by Python, on its arguments alone. `reads`: whether its
+    custom rules have no derivative. `rerun`: makes the call once more in Python, of its arguments alone. `reads`: whether its
     rules may read variables, since they are traced for this call only.
     """
 
@@ -120,27 +121,27 @@ class TracedCall(NamedTuple):
     name: str
     closed_over: tuple[int, ...] = ()
     constants: int = 0
-    again: Function | None = None
+    rerun: Function | None = None
     reads: bool = False
 
     def op(self) -> Op:
         """Its Op: a known one, or a new one."""
         return recognition.staged(self)
 
-    def plain(self) -> Op:
+    def new_op(self) -> Op:
         """A new Op, which equals only itself."""
         closed = snapshot(self.jaxpr)
         call = functools.partial(eval_jaxpr, closed.jaxpr, contents.consts_of(closed))
         fn: Function
-        if self.again is not None:  # a rule that cannot be traced runs on values
-            fn = functools.partial(call_without, self.constants, self.again)
+        if self.rerun is not None:  # a rule that cannot be traced runs on values
+            fn = functools.partial(call_without, self.constants, self.rerun)
         else:  # a rule expects a ``jax.Array`` also for a constant
             fn = functools.partial(_call_on_arrays, jaxpr_as_fun(prints.without_prints(closed)))
         fn = lifting.without_closure(fn, self.name, self.closed_over)
         equations = contents.open_jaxpr(closed).eqns
         if any(e.primitive.name == "custom_vjp_call" for e in equations):
             return ConnectedOp(self.name, fn, call, {}, self.reads)
-        return ToldOp(self.name, fn, call, {}, self.reads)
+        return PerturbationOp(self.name, fn, call, {}, self.reads)
 
 
 def _call_on_arrays(fn: Function, *inputs: Any) -> Any:

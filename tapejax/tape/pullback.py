@@ -119,7 +119,7 @@ def differentiated_as_it_runs(op: Op, fn: Function, constants: int) -> PullbackO
     What Python answered is a residual then. There is no second derivative, which would need it, too.
     """
     refusing = without_derivative(op, constants)
-    taken: list[Any] = []  # the inputs, which of them carry gradient, the outputs, and JAX's pullback
+    of_run: list[Any] = []  # the inputs, which of them carry gradient, the outputs, and JAX's pullback
 
     def call(*inputs: Any) -> Any:
         of = [i for i, x in enumerate(inputs) if isinstance(x, jax.Array) and has_tangent(x)]
@@ -127,21 +127,21 @@ def differentiated_as_it_runs(op: Op, fn: Function, constants: int) -> PullbackO
             outputs, back = jax.vjp(restricted(fn, inputs, of), *[inputs[i] for i in of])
         except (ValueError, TypeError, NotImplementedError):  # what is asked depends on what carries gradient
             return runner.current.run(refusing, inputs)
-        taken[:] = [inputs, of, outputs, back]
+        of_run[:] = [inputs, of, outputs, back]
         return outputs
 
     def pull(cotangents: Sequence[Any]) -> Sequence[Any]:
-        if not taken:
+        if not of_run:
             return refusing.pull(cotangents)
-        inputs, of, outputs, back = taken
-        ends = [
+        inputs, of, outputs, back = of_run
+        seeds = [
             zeros_of(jax.typeof(y).to_tangent_aval()) if ct is None else ct
             for y, ct in zip(outputs, cotangents, strict=True)
         ]
         once = PullbackOp(
-            f"{op.name}_pullback", refusing.fn, refusing.pull, lambda *flat: back(list(flat[-len(ends) :]))
+            f"{op.name}_pullback", refusing.fn, refusing.pull, lambda *flat: back(list(flat[-len(seeds) :]))
         )
-        gradient_of = dict(zip(of, dispatch.run(once, (*inputs, *ends)), strict=True))
+        gradient_of = dict(zip(of, dispatch.run(once, (*inputs, *seeds)), strict=True))
         return [gradient_of.get(i) for i in range(len(inputs))]
 
     return PullbackOp(op.name, refusing.fn, pull, call)

@@ -90,9 +90,9 @@ class Query:
     ):
         self.recording = recording
         self.entries = recording.entries
-        if with_residuals and any([entry.kept for entry in self.entries]):
+        if with_residuals and any([entry.residuals for entry in self.entries]):
             self.entries = [
-                x if x.kept is None else x._replace(op=x.kept.op, outputs=(*x.outputs, *x.kept.arrays))
+                x if x.residuals is None else x._replace(op=x.residuals.op, outputs=(*x.outputs, *x.residuals.arrays))
                 for x in self.entries
             ]
         self.targets, self.sources = targets, sources
@@ -138,9 +138,7 @@ class Query:
         flat += self.watched
         # In calls of C where there is one value or a thousand. A value's number counts the values that came first before it.
         ids = list(map(id, flat))
-        if not SCALARS.isdisjoint(
-            map(type, flat)
-        ):  # the identity of a Python number means nothing: each is a value of its own
+        if not SCALARS.isdisjoint(map(type, flat)):  # the identity of a number means nothing: each is another value
             ids = [~i if type(x) in SCALARS else ids[i] for i, x in enumerate(flat)]
         value_of = dict(zip(ids, flat, strict=True))
         numbers = dict(zip(value_of, range(len(value_of)), strict=True))
@@ -154,14 +152,14 @@ class Query:
             entries.append((op if type(op) is Op else op.canonicalised(), slots[at:middle], slots[middle:end]))
             at = end
         starting = at + len(self.targets)
-        ends, starts = slots[at:starting], slots[starting : starting + len(self.arrays)]
+        slots_of = slots[at:starting], slots[starting : starting + len(self.arrays)]  # the targets, the sources
         watched = [(0, slot) for slot in slots[starting + len(self.arrays) :]]
         watched += [(begin, numbers[key]) for key, (_, begin) in self.recording.watched.items() if key in numbers]
         later = {slot for begin, slot in watched if begin}
-        late = tuple([slot for slot, held in zip(starts, self.held, strict=True) if slot in later and not held])
+        late = tuple([slot for slot, held in zip(slots_of[1], self.held, strict=True) if slot in later and not held])
         kinds = tuple(map(_aval if _ARRAYS.issuperset(map(type, values)) else kind_of, values))
         return slicing.NumberedRecording(
-            tuple(entries), kinds, tuple(watched), late, ends, starts, self.include_nondifferentiable, trace_context()
+            tuple(entries), kinds, tuple(watched), late, *slots_of, self.include_nondifferentiable, trace_context()
         ), values
 
     def active(self) -> Iterator[slicing.Link]:
@@ -187,8 +185,8 @@ class Query:
         """What gives the program in which each derivative is one operation; None if there is no derivative in it."""
         if not self.recording.derivatives:
             return None
-        seen = self.recording.continuation()
-        return lambda: Query(seen.folded(), self.targets, self.sources).program()
+        snapshot = self.recording.continuation()
+        return lambda: Query(snapshot.folded(), self.targets, self.sources).program()
 
     def derivative(self, take: Callable[[slicing.Program, list[Any]], Sequence[Any]]) -> list[Any]:
         """For each source the sum of what ``take(program, values)`` returns for its arrays, or None.
@@ -199,12 +197,12 @@ class Query:
         program, values = self.program()
         sums: list[Any] = [None] * self._count
         try:
-            taken = under(current_trace(), take, program, values)  # restores the trace, even after an interrupt in JAX
+            parts = under(current_trace(), take, program, values)  # restores the trace, even after an interrupt in JAX
         except (RuntimeError, ValueError) as error:
             if not any(map(is_deleted, values)):
                 raise
             raise RuntimeError(_deleted(self.recording)) from error
-        for i, x in zip(self.owners, taken, strict=True):
+        for i, x in zip(self.owners, parts, strict=True):
             if x is not None:
                 sums[i] = x if sums[i] is None else apply(jnp.add, sums[i], x)
         return sums

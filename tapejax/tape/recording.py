@@ -16,7 +16,7 @@ import jax
 from ..jaxprs import fence
 from ..jaxprs.fence import ConcreteArray, Tracer
 from ..jaxprs.types import Params, Primitive, Value, Where
-from ..places import Line, Place, caller, line_of
+from ..places import Place, SourceLine, caller, line_of
 
 if TYPE_CHECKING:
     from .operation import Op
@@ -56,11 +56,11 @@ class Entry(NamedTuple):
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
     where: Where = None  # as `caller` gives it
-    kept: Residuals | None = None
+    residuals: Residuals | None = None
     calls: tuple[Place, ...] = ()  # as `places.calls` gives it
 
     @property
-    def line(self) -> Line | None:
+    def line(self) -> SourceLine | None:
         """The line of the user's code that ran it."""
         return line_of(self.where)
 
@@ -78,13 +78,15 @@ class Mark(NamedTuple):
     about: Any = None
 
 
-class Span(NamedTuple):
-    """Entries that are one derivative: the range of their positions, what gives the one operation and its inputs, if
-    there is one, its outputs."""
+class DerivativeSpan(NamedTuple):
+    """The entries, from `start` up to `stop`, that one derivative ran, and its `outputs`.
+
+    `as_one` gives the one operation that stands for them, and its inputs; None if there is none.
+    """
 
     start: int
     stop: int
-    one: Callable[[], tuple[Op, tuple[Any, ...]] | None]
+    as_one: Callable[[], tuple[Op, tuple[Any, ...]] | None]
     outputs: tuple[Any, ...]
 
 
@@ -95,9 +97,9 @@ class Recording:
         self.watch_accessed = watch_accessed
         self.x64 = fence.settings.jax_enable_x64
         self.entries: list[Entry] = []
-        self.derivatives: list[Span] = []
-        # by the id of an operation: what it refers to weakly, kept alive
-        self.kept: dict[int, Any] = {}
+        self.derivatives: list[DerivativeSpan] = []
+        # by the id of an operation: what it refers to weakly, which is kept alive here
+        self.alive: dict[int, Any] = {}
         # id of a watched array -> (the array, kept alive; how many entries there were when the watch began)
         self.watched: dict[int, tuple[Any, int]] = {}
         # id of a watched variable -> (the variable, the arrays that it held when it was read)
@@ -129,8 +131,8 @@ class Recording:
 
     def succeed(self, former: Recording) -> None:
         """Keeps weak references to the values in `former`, which this recording replaces."""
-        seen = [x for entry in former.entries for x in entry.outputs] + [x for x, _ in former.watched.values()]
-        self.forgotten = {id(x): weakref.ref(x) for x in seen if not isinstance(x, Tracer)}
+        values = [x for entry in former.entries for x in entry.outputs] + [x for x, _ in former.watched.values()]
+        self.forgotten = {id(x): weakref.ref(x) for x in values if not isinstance(x, Tracer)}
         self.forgotten |= {key: ref for key, ref in former.forgotten.items() if ref() is not None}
 
     def continuation(self) -> Recording:
@@ -148,7 +150,7 @@ class Recording:
         shorter = self.continuation()
         shorter.derivatives, shorter.entries = [], []
         spans = self._folding()
-        positions, stop = [], 0  # of each entry in what is found
+        positions, stop = [], 0  # of each entry in the shorter recording
         for position, entry in enumerate(self.entries):
             if position >= stop:
                 stop = spans[position][0].stop if position in spans else position + 1
@@ -159,29 +161,30 @@ class Recording:
         shorter.marks = [mark._replace(position=positions[mark.position]) for mark in self.marks]
         return shorter
 
-    def _folding(self) -> dict[int, tuple[Span, Entry]]:
+    def _folding(self) -> dict[int, tuple[DerivativeSpan, Entry]]:
         """The derivatives that can be one entry, by their first position: nothing else uses what is computed in them."""
-        spans: dict[int, tuple[Span, Entry]] = {}
+        spans: dict[int, tuple[DerivativeSpan, Entry]] = {}
         stop = 0
         for span in sorted(self.derivatives, key=lambda span: (span.start, -span.stop)):
-            if span.start >= stop and (one := span.one()) is not None:
-                spans[span.start], stop = (span, self._entry(span, *one)), span.stop
+            if span.start >= stop and (folded := span.as_one()) is not None:
+                spans[span.start], stop = (span, self._entry(span, *folded)), span.stop
         while True:
             inside = {i for span, _ in spans.values() for i in range(span.start, span.stop)}
-            seen = [entry for i, entry in enumerate(self.entries) if i not in inside]
-            used = {id(x) for entry in (*seen, *(entry for _, entry in spans.values())) for x in entry.inputs}
-            open_ = [start for start, (span, _) in spans.items() if not self._is_closed(span, used)]
-            if not open_:
+            outside = [entry for i, entry in enumerate(self.entries) if i not in inside]
+            used = {id(x) for entry in (*outside, *(entry for _, entry in spans.values())) for x in entry.inputs}
+            leaking = [start for start, (span, _) in spans.items() if not self._is_closed(span, used)]
+            if not leaking:
                 return spans
-            for start in open_:
+            for start in leaking:
                 del spans[start]
 
-    def _is_closed(self, span: Span, used: set[int]) -> bool:
+    def _is_closed(self, span: DerivativeSpan, used: set[int]) -> bool:
+        """Whether of what is computed in it nothing but its outputs is among the values `used` elsewhere, by their ids."""
         results = {id(x) for x in span.outputs}
         made = {id(x) for entry in self.entries[span.start : span.stop] for x in entry.outputs}
         return len(results) == len(span.outputs) > 0 and results <= made and used.isdisjoint(made - results)
 
-    def _entry(self, span: Span, op: Op, inputs: tuple[Any, ...]) -> Entry:
+    def _entry(self, span: DerivativeSpan, op: Op, inputs: tuple[Any, ...]) -> Entry:
         first = min(self.entries[span.start : span.stop], key=lambda entry: len(entry.calls))
         return Entry(op, inputs, span.outputs, first.where, None, first.calls)
 
@@ -191,7 +194,10 @@ class Recording:
             self.variables.setdefault(id(variable), (variable, {}))[1][id(array)] = array
         self.watched.setdefault(id(array), (array, len(self.entries)))
 
-    def replace(self, old: Any, new: Any) -> None:
-        """Notes that another library's variable holds `new` in place of `old`: the same value, if a jitted call returned it."""
+    def note_replaced(self, old: Any, new: Any) -> None:
+        """Notes that another library's variable holds `new` in place of `old`.
+
+        To a derivative both are one value where `new` is what a jitted call returned when it was given `old`, unchanged.
+        """
         if self.forwarded.get(id(new)) is old:
             self.origins[id(new)] = self.origins.get(id(old), old)

@@ -74,9 +74,9 @@ class NumberedRecording(NamedTuple):
 
 
 class Link(NamedTuple):
-    """An entry that gradient passes: its position, the inputs with gradient, and for each output those on which it depends.
+    """An entry that gradient passes through: its position, its inputs with gradient, and by output those that it depends on.
 
-    `perturbed` as in `Step`.
+    `perturbed` is as in `Step`.
     """
 
     position: int
@@ -91,7 +91,7 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
     tracked: set[int] = set()
     watched = sorted(numbered.watched, reverse=True)
     active = set(numbered.sources)
-    seen: dict[Any, tuple[dict[int, frozenset[int]], bool]] = {}
+    memo: dict[Any, tuple[dict[int, frozenset[int]], bool]] = {}
     kinds_of, late = numbered.kinds.__getitem__, numbered.late
     for position, (op, ins, outs) in enumerate(numbered.entries):
         while watched and watched[-1][0] <= position:
@@ -111,12 +111,12 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
         else:
             kinds = tuple(map(kinds_of, ins))
             key = id(op), active_ins, *map(id, kinds)  # by identity: to hash them takes longer than all else here
-            links = seen.get(key)
+            links = memo.get(key)
             if links is None:
                 of_op = op.links(entries[position], kinds, active_ins)
                 links = {j: by for j, by in enumerate(of_op.by) if not by.isdisjoint(active_ins)}, of_op.by_perturbation
                 if not isinstance(op, PythonOp):
-                    seen[key] = links
+                    memo[key] = links
             linked, by_perturbation = links
             active.update([outs[j] for j in linked])
             if by_perturbation:
@@ -163,9 +163,9 @@ def slice_program(numbered: NumberedRecording, entries: Sequence[Entry]) -> tupl
     relevant, needed = relevant_entries(numbered, entries)
     steps = [new_tuple(Step, (*numbered.entries[entry.position], *entry[1:])) for entry in relevant]
     used = {x for step in steps for x in step.ins}
-    ends = [x if x in needed else None for x in numbered.targets]
-    starts = [x if x in needed and (x in used or x in ends) else None for x in numbered.sources]
-    return compact(steps, ends, starts)
+    targets = [x if x in needed else None for x in numbered.targets]
+    sources = [x if x in needed and (x in used or x in targets) else None for x in numbered.sources]
+    return compact(steps, targets, sources)
 
 
 def compact(
@@ -181,5 +181,5 @@ def compact(
         new_tuple(Step, (op, tuple(map(slot, ins)), tuple(map(slot, outs)), *active))
         for op, ins, outs, *active in steps
     ]
-    ends, starts = (tuple([None if x is None else slot(x) for x in xs]) for xs in (targets, sources))
-    return Program(tuple(numbered), ends, starts), tuple(dict.fromkeys(read))
+    slots_of = [tuple([None if x is None else slot(x) for x in xs]) for xs in (targets, sources)]
+    return Program(tuple(numbered), *slots_of), tuple(dict.fromkeys(read))

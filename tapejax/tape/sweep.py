@@ -66,7 +66,7 @@ def push(program: Program, values: Values, tangents: Values) -> list[Any]:
     return [None if slot is None else tangent.get(slot) for slot in program.targets]
 
 
-def placed(source: Value, gradient: Value) -> Value:
+def on_devices_of(source: Value, gradient: Value) -> Value:
     """`gradient` on the devices of `source`: XLA chooses where it leaves one, often all of it on each of the devices."""
     if isinstance(gradient, Tracer) or isinstance(source, Tracer):
         return gradient

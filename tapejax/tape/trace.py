@@ -18,14 +18,14 @@ from ..places import caller
 from . import active, dispatch, primitives, runner
 from .active import Recorder, copied, stages, trace_stack, tracing
 from .dispatch import reading
-from .operation import CACHED_OPS, Op, PythonOp, by_operations, is_ref, op_of
+from .operation import CACHED_OPS, Op, PythonOp, eagerly, is_ref, op_of
 from .primitives import TracedCall, TracedOp
 from .pullback import PullbackOp, call_without, refuse_compiled, refuse_ref
 from .recording import Entry, Recording
 
 
 class StagedCall(NamedTuple):
-    """A call of Python functions: its Op, the Op's first inputs, what the call stored for JAX, how to repack its results.
+    """How to run a call of Python functions: its Op, the Op's first inputs, what it stored for JAX, how to repack its results.
 
     `outputs`: its results, if it had to run to find those inputs.
     """
@@ -164,11 +164,11 @@ class RecorderTrace(Recorder):
         )
 
     def _stage(
-        self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params, recurs: bool
+        self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params, has_key: bool
     ) -> Any:
-        """The `StagedCall`; as `NotKept`, if it must not be kept. `recurs`: whether the call has a key, and may come again."""
+        """The `StagedCall`; as `NotKept`, if it must not be kept. Only a call that has a key may come again."""
         name = calls.function_name(subfuns[0]) or primitive.name
-        again, repack = calls.rebind(primitive, subfuns, params)
+        rerun, repack = calls.rebind(primitive, subfuns, params)
         stores = getattr(subfuns[0], "stores", ())
         with fence.set_current_trace(self.outer):
             try:
@@ -176,38 +176,39 @@ class RecorderTrace(Recorder):
                 staged, repack = calls.stage(primitive, subfuns, tracers, params)
             except Exception:
                 staged = (
-                    self._stage_with_reads(again, tracers) if tracing.read_refused and not stages(self.outer) else None
+                    self._stage_with_reads(rerun, tracers) if tracing.read_refused and not stages(self.outer) else None
                 )
             if staged is None:
                 # Most likely its Python looks at values. So it runs on them, now and again in the backward pass, where
                 # an error of another cause comes up again.
                 if primitive.name in contents.RULES:
-                    return NotKept(self._run_function(name, again, subfuns, tracers))
+                    return NotKept(self._run_function(name, rerun, subfuns, tracers))
                 return NotKept(
-                    StagedCall(PythonOp(name, again, _arrays_or_numbers(again, tracers)), (), stores, repack)
+                    StagedCall(PythonOp(name, rerun, _arrays_or_numbers(rerun, tracers)), (), stores, repack)
                 )
             if contents.touches_refs(staged):
-                return NotKept(StagedCall(PullbackOp(name, refuse_ref, refuse_ref, again), (), stores, repack))
+                return NotKept(StagedCall(PullbackOp(name, refuse_ref, refuse_ref, rerun), (), stores, repack))
             custom = primitive.name in contents.RULES
-            if within := custom and not recurs and calls.within_transformation(subfuns):
+            if transformed := custom and not has_key and calls.within_transformation(subfuns):
                 staged = calls.trace_rules(staged, subfuns)
             arrays = contents.constants(staged)
             lifted = lifting.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come again is evaluated by operations that JAX has compiled already.
             evaluate = functools.partial(fence.eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted))
-            call: Function | None = None if recurs else functools.partial(_arrays_of, evaluate)
+            call: Function | None = None if has_key else functools.partial(_arrays_of, evaluate)
             if call and custom and all([isinstance(x, _NUMBERS) for x in (*arrays.values(), *tracers)]):
                 # numbers have no gradient: it is called as without a tape
-                call = functools.partial(call_without, len(arrays), again)
+                call = functools.partial(call_without, len(arrays), rerun)
             carry = [isinstance(x, jax.Array) or bool(fence.user_type(x)) for x in arrays.values()]
             closed_over = tuple([i for i, carries in enumerate(carry) if custom and carries])
             # JAX keeps the trace of a rule inside a jitted function with that function, for other calls.
-            own = custom and not (within and contents.calls_rules(staged))
-            traced = TracedCall(lifted, name, closed_over, len(arrays), again if custom and not within else None, own)
+            reads = custom and not (transformed and contents.calls_rules(staged))
+            untraced = rerun if custom and not transformed else None
+            traced = TracedCall(lifted, name, closed_over, len(arrays), untraced, reads)
             staged_call = StagedCall(TracedOp(traced, call), arrays.values(), stores, repack)
-        return staged_call if recurs and not arrays else NotKept(staged_call)
+        return staged_call if has_key and not arrays else NotKept(staged_call)
 
-    def _run_function(self, name: str, again: Function, subfuns: Sequence[Subfun], tracers: Values) -> StagedCall:
+    def _run_function(self, name: str, rerun: Function, subfuns: Sequence[Subfun], tracers: Values) -> StagedCall:
         """Runs a call of a function with a rule, which cannot be traced. What it reads beside its arguments becomes inputs."""
         inside = Recording()
         calls.empty(subfuns[0].stores)
@@ -223,7 +224,7 @@ class RecorderTrace(Recorder):
         positions = tuple(range(len(read)))
         fn, call = [
             lifting.without_closure(functools.partial(call_without, len(read), run), name, positions)
-            for run in (again, _arrays_or_numbers(again, tracers))
+            for run in (rerun, _arrays_or_numbers(rerun, tracers))
         ]
         return StagedCall(PythonOp(name, fn, call), read, subfuns[0].stores, list, outputs)
 
@@ -279,7 +280,7 @@ def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
         copied(x.item() if getattr(x, "weak_type", False) and isinstance(x, np.ndarray) else x)  # Python's are weak
         if isinstance(x, _NUMBERS) and has_tangent(x)
         else x
-        for x in by_operations(fn, *inputs)
+        for x in eagerly(fn, *inputs)
     ]
 
 

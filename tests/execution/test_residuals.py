@@ -37,8 +37,8 @@ def test_gradients_of_a_large_call(transform, everything_is_large):
             tape.watch((W, X))
             loss, rest = f(W, X)
             total = loss + 3 * jnp.sum(rest["hidden"])
-        call = next(entry for entry in tape if entry.kept)
-        assert len(call.outputs) == 3 and call.kept.arrays
+        call = next(entry for entry in tape if entry.residuals)
+        assert len(call.outputs) == 3 and call.residuals.arrays
         for found in (tape.gradient(total, [W, X]), [tape.gradient(total, W), tape.gradient(total, X)]):
             for a, b in zip(found, expected):
                 np.testing.assert_allclose(a, b, rtol=1e-5)
@@ -62,7 +62,7 @@ def test_only_what_was_watched_keeps_residuals(everything_is_large):
         tape.watch(W)
         loss, _ = f(W, X)
     first, second = tape
-    assert first.kept is None and second.kept.op.active_ins == (0,)
+    assert first.residuals is None and second.residuals.op.active_ins == (0,)
     np.testing.assert_allclose(tape.gradient(loss, W), jax.grad(lambda w: network(w, X)[0])(W), rtol=1e-5)
 
 
@@ -127,7 +127,7 @@ def test_inside_other_transformations_nothing_is_kept(everything_is_large):
         with tf.GradientTape() as tape:
             tape.watch(w)
             y = f(w)
-        assert not any(entry.kept for entry in tape)
+        assert not any(entry.residuals for entry in tape)
         return tape.gradient(y, w)
 
     expected = jax.grad(lambda w: network(w, X)[0])(W)
@@ -143,14 +143,14 @@ def test_products_are_computed_once():
         tape.watch(w)
         f(w, x)
     [entry] = tape
-    assert len(entry.kept.arrays) == 3  # the three layers; the weights are inputs
-    pull = residuals._pullback(entry.kept.op, (0,), (0,))
-    text = jax.jit(pull.fn).lower(w, x, *entry.kept.arrays, jnp.ones(())).compile().as_text()
+    assert len(entry.residuals.arrays) == 3  # the three layers; the weights are inputs
+    pull = residuals._pullback(entry.residuals.op, (0,), (0,))
+    text = jax.jit(pull.fn).lower(w, x, *entry.residuals.arrays, jnp.ones(())).compile().as_text()
     assert text.count(" dot(") + text.count('custom_call_target="__onednn$matmul') == 5  # none for `x`
     with tf.GradientTape() as small:
         small.watch(w)
         f(w, x[:2])
-    assert small[0].kept is None
+    assert small[0].residuals is None
 
 
 def test_a_large_call_without_a_derivative(everything_is_large):

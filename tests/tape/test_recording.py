@@ -19,7 +19,7 @@ def test_types_are_written_shortly():
 def test_an_entry_has_an_operation_and_its_values():
     recording, y = recorded(lambda x: jnp.sin(x), X)
     (entry,) = recording.entries
-    assert entry.op.name == "sin" and entry.inputs[0] is X and entry.outputs[0] is y and entry.kept is None
+    assert entry.op.name == "sin" and entry.inputs[0] is X and entry.outputs[0] is y and entry.residuals is None
     assert repr(entry).startswith(f"sin: {X.dtype}[2] -> {X.dtype}[2]  (test_recording.py:")
 
 
@@ -77,7 +77,7 @@ def test_what_a_reset_replaces_is_known_but_not_kept_alive():
 def test_the_value_of_a_variable_that_a_call_returned_unchanged_has_an_origin():
     recording, first, second, other = Recording(), *(jnp.ones(2) for _ in range(3))
     recording.forwarded = {id(second): first}
-    recording.replace(first, second)
-    recording.replace(first, other)  # no call returned it
-    recording.replace(other, second)  # what a call returned, but of another input
+    recording.note_replaced(first, second)
+    recording.note_replaced(first, other)  # no call returned it
+    recording.note_replaced(other, second)  # what a call returned, but of another input
     assert recording.origins == {id(second): first}

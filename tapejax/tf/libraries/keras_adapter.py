@@ -31,7 +31,7 @@ from ...jaxprs.canonical import Identity, exact
 from ...jaxprs.fence import Tracer, current_trace, trace_context
 from ...places import levels_to_user
 from ...tape import active, operation
-from ...tape.operation import by_operations
+from ...tape.operation import eagerly
 from ..ops.sizes import Sizes
 from ..values import keras_fence as fence
 from ..values import reading, replicas, staging
@@ -163,7 +163,7 @@ def _outside_of_programs(initialize: Callable) -> Callable:
 
     def initialize_now(variable: VariableLike, initializer: Any) -> None:
         if reading.context.capture is None:
-            return by_operations(initialize, variable, initializer)  # most shapes occur once
+            return eagerly(initialize, variable, initializer)  # most shapes occur once
         with staging.init_scope():
             return initialize(variable, initializer)
 
@@ -304,7 +304,7 @@ def visible(fn: Callable) -> Callable:
             return fn(*args, **kwargs)
         arrays = arrays_in(args), arrays_in(kwargs)
         seldom = next(calls) < CALLS_ON_TRIAL
-        result = by_operations(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
+        result = eagerly(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
         return answer(result, args, kwargs)
 
     answering.__answers__ = True  # type: ignore[attr-defined]
@@ -493,7 +493,7 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
             variables = fence.trained_by(self) if trainable_variables is None else list(trainable_variables)
             if not self.built and variables:
                 with backend.name_scope(self.name, caller=self):
-                    by_operations(self.build, variables)
+                    eagerly(self.build, variables)
                 self.built = True
             update = _updates.setdefault(self, {}) if _is_pure(self, grads, variables) else None
             if update is None:

@@ -36,12 +36,11 @@ from .description import Json
 from .function import function
 from .optional import Optional
 from .pipeline import (
+    ArrayRows,
     Element,
     Pass,
-    Rows,
+    PythonStage,
     Seed,
-    Steps,
-    got,
     grain,
     iterate,
     map_leaves,
@@ -50,6 +49,7 @@ from .pipeline import (
     returned,
     tensors,
     tracing_here,
+    unless_error,
 )
 from .signatures import Spec, TensorSpec
 from .texts import STRING, Text, Texts, shown
@@ -115,7 +115,7 @@ class Dataset(grain.IterDataset, metaclass=_DatasetType):
         spec: Spec | Callable[[], Spec],
         count: int,
         python: bool = False,
-        rows: Rows | None = None,
+        rows: ArrayRows | None = None,
     ):
         reading.install_adapters()  # Keras takes datasets through its adapter
         super().__init__()
@@ -131,7 +131,7 @@ class Dataset(grain.IterDataset, metaclass=_DatasetType):
         count: int | None = None,
         spec: Spec | Callable[[], Spec] | None = None,
         python: bool = False,
-        rows: Rows | None = None,
+        rows: ArrayRows | None = None,
     ) -> Dataset:
         """A dataset of these elements, more or fewer or other ones (if so says `spec`, of a leaf's), made by `stage`."""
         count, spec = self._count if count is None else count, spec or (lambda: self.element_spec)
@@ -143,15 +143,15 @@ class Dataset(grain.IterDataset, metaclass=_DatasetType):
         self, kind: str, steps: Callable[[Iteration[Element], Pass], Iterable[Element]], **about: Any
     ) -> Dataset:
         """`_then` with Python: ``steps(elements, run)``."""
-        return self._then(kind, lambda run: Steps(lambda: steps(iterate(self._stage(run)), run)), **about)
+        return self._then(kind, lambda run: PythonStage(lambda: steps(iterate(self._stage(run)), run)), **about)
 
     def _reordered(self, kind: str, order: pipeline.Order, count: int, fixed: bool = True) -> Dataset:
         """Other, fewer or more of the same elements: ``order(begin, run)`` of the iterators that `begin` makes, which are over
         row numbers where these elements are rows of arrays in memory."""
         rows = self._rows and self._rows.reordered(order, fixed)
         if rows is not None:
-            return self._then(kind, lambda run: Steps(lambda: rows.elements(run)), count, rows=rows)
-        return self._then(kind, lambda run: Steps(lambda: order(lambda: iterate(self._stage(run)), run)), count)
+            return self._then(kind, lambda run: PythonStage(lambda: rows.elements(run)), count, rows=rows)
+        return self._then(kind, lambda run: PythonStage(lambda: order(lambda: iterate(self._stage(run)), run)), count)
 
     def _leaves(self, leaf: Callable[[TensorSpec], Spec]) -> Callable[[], Spec]:
         """The spec of elements whose tensors have the spec ``leaf(spec of these elements' tensor)``."""
@@ -293,7 +293,7 @@ class Dataset(grain.IterDataset, metaclass=_DatasetType):
 
         def steps(run: Pass) -> Iteration[Element]:
             sides = [outcomes(iterate(x._stage(run))) for x in parts]
-            return map(lambda found: nest.packed(structure, map(got, found)), zip(*sides, strict=False))
+            return map(lambda found: nest.packed(structure, map(unless_error, found)), zip(*sides, strict=False))
 
         spec = lambda: map_leaves(lambda x: x.element_spec, structure)  # noqa: E731
         count = UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in finite else min(finite, default=INFINITE_CARDINALITY)
@@ -463,7 +463,7 @@ class Dataset(grain.IterDataset, metaclass=_DatasetType):
 
         def stage(run: Pass) -> grain.IterDataset:
             if rows is not None:
-                return Steps(lambda: rows.elements(run, size, drop))
+                return PythonStage(lambda: rows.elements(run, size, drop))
             return self._stage(run).batch(size, drop_remainder=drop, batch_fn=pipeline.stacked)
 
         spec = self._leaves(lambda x: TensorSpec([first, *x.shape], x.dtype))
@@ -811,9 +811,9 @@ class Dataset(grain.IterDataset, metaclass=_DatasetType):
 def in_memory(kind: str, columns: Element) -> Dataset:
     """A dataset of the rows of arrays, or of what can be indexed like them."""
     count = len(nest.flatten(columns)[0])
-    rows = Rows(columns, lambda run: range(count))
+    rows = ArrayRows(columns, lambda run: range(count))
     spec = nest.map_structure(_spec_of_rows, columns)
-    return Dataset(kind, lambda run: Steps(lambda: rows.elements(run)), spec, count, rows=rows)
+    return Dataset(kind, lambda run: PythonStage(lambda: rows.elements(run)), spec, count, rows=rows)
 
 
 def _spec_of_rows(x: np.ndarray) -> TensorSpec:
@@ -840,11 +840,11 @@ def _stepping(
     python: bool = False,
 ) -> Dataset:
     """A dataset that Python makes."""
-    return Dataset(kind, lambda run: Steps(lambda: steps(run)), spec, count, python)
+    return Dataset(kind, lambda run: PythonStage(lambda: steps(run)), spec, count, python)
 
 
 def _window_of(elements: Sequence[Any]) -> Element:
-    return pipeline.by_column(_window, [got(x) for x in elements])
+    return pipeline.by_column(_window, [unless_error(x) for x in elements])
 
 
 def _window(column: Sequence[np.ndarray]) -> Dataset:
@@ -1128,7 +1128,7 @@ class Iterator(grain.DatasetIterator):
     def close(self) -> None:
         if not getattr(self, "_closed", True):  # its construction may have failed
             self._inner.close()
-            self._inner = iterate(Steps(lambda: ()))
+            self._inner = iterate(PythonStage(lambda: ()))
             super().close()
 
     def __repr__(self) -> str:

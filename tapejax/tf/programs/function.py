@@ -408,16 +408,21 @@ class TracedProgram:
         self._again = again if self.staged.incomplete else None  # else it would keep the arguments alive for nothing
         # The key of this program has their identity.
         self.given = [x for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable) if is_variable(x)]
-        specs = iter([_spec(x) for x in inputs])
-        self.args = tuple(_unwrapped(rebuild(x, specs)) for x in args)
-        self.kwargs = {name: _unwrapped(rebuild(x, specs)) for name, x in kwargs.items()}
+        specs = [_spec(x) for x in inputs]
+        left = iter(specs)
+        rebuilt = [rebuild(x, left) for x in args], {name: rebuild(x, left) for name, x in kwargs.items()}
+        bare = {id(x) for x in nest.flatten(rebuilt)}
+        self._arrays = [id(x) in bare for x in specs]  # which of the tensors are arrays of JAX's to the function
+        self.args, self.kwargs = tuple(map(_unwrapped, rebuilt[0])), dict(_unwrapped(rebuilt[1]))
         self._target = function.python_function
         self._note()
 
     def _note(self) -> None:
         if not self.staged.created and isinstance(self.staged.noted, JointOp):
             slots = [(slot.holder, slot.attribute) for slot in self.staged.slots]
-            self.staged.keep(_Again(self._target, self.args, self.kwargs, slots, len(self.staged.constants)))
+            self.staged.keep(
+                _Again(self._target, self.args, self.kwargs, self._arrays, slots, len(self.staged.constants))
+            )
 
     def __call__(self, arrays: Sequence[Array]) -> Nest:
         if self.staged.incomplete:
@@ -478,20 +483,31 @@ def _unwrapped(structure: Nest) -> Nest:
 
 
 class _Again:
-    """Runs the Python function of a program at inputs of its operation: of `slots`, constants, tensors of the arguments."""
+    """Runs the Python function of a program at inputs of its operation: of `slots`, constants, tensors of the arguments, of which
+    the function is given some as `arrays` of JAX's."""
 
     def __init__(
-        self, target: Callable, args: Arguments, kwargs: Keywords, slots: Sequence[tuple[Any, str]], constants: int
+        self,
+        target: Callable,
+        args: Arguments,
+        kwargs: Keywords,
+        arrays: Sequence[bool],
+        slots: Sequence[tuple[Any, str]],
+        constants: int,
     ):
-        self._target, self._args, self._kwargs = target, args, kwargs
+        self._target, self._args, self._kwargs, self._arrays = target, args, kwargs, arrays
         self._slots, self._constants = slots, constants
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """The results. What the function assigns is undone."""
-        left = iter(inputs[len(self._slots) + self._constants :])
+        own = inputs[len(self._slots) + self._constants :]
+        left, bare = iter(own), {id(x) for x in itertools.compress(own, self._arrays)}
         args, kwargs = nest.map_structure(_alive, ([*self._args], self._kwargs))
         args = [rebuild(x, left) for x in args]
         kwargs = {name: rebuild(x, left) for name, x in kwargs.items()}
+        args, kwargs = nest.map_structure(
+            lambda x: x._array if isinstance(x, Tensor) and id(x._array) in bare else x, (args, kwargs)
+        )
         used = [(*slot, x) for slot, x in zip(self._slots, inputs, strict=False)]
         outputs: list[Array] = []
         flatten_result(reading.holding(used, iter(inputs), reading.run, True, self._target, *args, **kwargs), outputs)

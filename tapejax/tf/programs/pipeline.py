@@ -185,18 +185,18 @@ def tracing_here() -> bool:
     return tracing._is_owned()  # type: ignore[attr-defined]  # as threading.Condition tests a lock
 
 
-class Steps(grain.IterDataset):
+class PythonStage(grain.IterDataset):
     """Python's iteration as a stage of Grain's. Its state is a count: restoring skips that number of elements."""
 
     def __init__(self, make: Callable[[], Iterable[Element]]):
         super().__init__()
         self._make = make
 
-    def __iter__(self) -> _Going:
-        return _Going(self._make)
+    def __iter__(self) -> _PythonIterator:
+        return _PythonIterator(self._make)
 
 
-class _Going(grain.DatasetIterator):
+class _PythonIterator(grain.DatasetIterator):
     _steps: Iterator[Element] | None
     _count: int
 
@@ -212,7 +212,7 @@ class _Going(grain.DatasetIterator):
                 pass
         element = next(self._steps)
         self._count += 1
-        return got(element)
+        return unless_error(element)
 
     def get_state(self) -> dict[str, int]:
         return {"count": self._count}
@@ -252,7 +252,7 @@ def outcomes(coming: Iterator[Any]) -> Iterator[Any]:
     return map(functools.partial(attempt, next), again) if isinstance(coming, grain.DatasetIterator) else coming
 
 
-def got(element: Element | Exception) -> Element:
+def unless_error(element: Element | Exception) -> Element:
     """An element, unless it is an error."""
     if isinstance(element, Exception):
         raise element
@@ -294,7 +294,7 @@ def sliced(items: Iterable[Any], start: int, stop: int | None = None, step: int 
 Order = Callable[[Callable[[], Iterable[Any]], "Pass"], Iterable[Any]]
 
 
-class Rows:
+class ArrayRows:
     """Arrays whose rows are the elements, and their order: a function that gives the row numbers, for each pass.
 
     `plain`: it is all rows, one after the other. `fixed`: it is the same in each pass.
@@ -305,9 +305,9 @@ class Rows:
     ):
         self.columns, self.order, self.plain, self.fixed = columns, order, plain, fixed
 
-    def reordered(self, order: Order, fixed: bool) -> Rows:
+    def reordered(self, order: Order, fixed: bool) -> ArrayRows:
         """The same arrays, ``order(begin, run)`` of their order, which `begin` begins anew."""
-        return Rows(self.columns, lambda run: order(lambda: self.order(run), run), False, self.fixed and fixed)
+        return ArrayRows(self.columns, lambda run: order(lambda: self.order(run), run), False, self.fixed and fixed)
 
     def elements(self, run: Pass, size: int | None = None, drop: bool = False) -> Iterator[Element]:
         """The rows, or batches of `size` rows; a smaller last batch is left out with `drop`."""

@@ -7,13 +7,13 @@ from typing import Any
 from ...jaxprs.threads import Context, Setting
 
 
-class Scope(Context):
+class NameScopes(Context):
     """The scopes that are open in this thread."""
 
     prefix = ""  # of the names of variables
 
 
-scope = Scope()
+scope = NameScopes()
 
 
 def scoped(name: str) -> str:

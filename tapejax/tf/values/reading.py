@@ -93,7 +93,7 @@ def note_replaced(old: Array, new: Array) -> None:
     """
     if old is not new:
         for recording in active.active_recordings():
-            recording.replace(old, new)
+            recording.note_replaced(old, new)
 
 
 def detached(array: Array) -> Array:

@@ -376,20 +376,20 @@ class Compiled:
             results = runner.current.run(op, values)
             return results if not self.changed or self._store(state, results[self.outputs :], arrays) else None
         with active.outside():
-            kept = None
+            residuals = None
             if self.lifted is None or not active.eager():
                 results = runner.current.run(op, values)
             else:
-                results, kept = primitives.recognition.run_program(
+                results, residuals = primitives.recognition.run_program(
                     op, values, trace.recordings, self.lifted, self.noted
                 )
         if self.changed and not self._store(state, results[self.outputs :], arrays):
             return None
         if self.again is not None:
             for recording in trace.recordings:
-                recording.kept[id(self.noted)] = self.again
+                recording.alive[id(self.noted)] = self.again
         with active.outside():
-            return trace.note(self.noted, values, results[: self.outputs], kept)
+            return trace.note(self.noted, values, results[: self.outputs], residuals)
 
     def _exchange(self, state: Sequence[Array], new: Sequence[Array]) -> bool:
         """Keeps the new state where the old one is that which was read."""

@@ -14,7 +14,7 @@ from ...execution.trial import Trial
 from ...jaxprs.fence import ConcreteArray, Tracer, current_trace
 from ...tape import active, operation, runner
 from ...tape.operation import op_of
-from ...tape.sweep import placed
+from ...tape.sweep import on_devices_of
 from . import reading, replicas
 from .conversion import array_or_converted, constant, constant_array, holds_arrays, is_array_like, raw
 from .dtypes import TensorShape, as_shape
@@ -223,7 +223,7 @@ class Variable(TensorBase):
     def _store(self, array: Array, read_value: bool = True) -> Variable | None:
         reading.access(self)  # of what it held so far
         if type(array) is ConcreteArray and type(array.sharding) is SingleDeviceSharding:  # a host's array, or zeros
-            array = placed(self._array, array)
+            array = on_devices_of(self._array, array)
         if reading.context.capture is not None:
             reading.context.capture.assign(self, "_array", array)
         elif (isinstance(array, Tracer) or active.staging()) and not isinstance(self._array, Tracer):

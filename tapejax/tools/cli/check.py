@@ -302,10 +302,10 @@ _Paths = frozenset
 _OTHER: _Paths = frozenset([None])
 
 
-class _Scope:
+class _Bindings:
     """The names of a module, function or class: what they stand for now, and all that they ever stood for."""
 
-    def __init__(self, outer: _Scope | None = None):
+    def __init__(self, outer: _Bindings | None = None):
         self.outer = outer
         self.now: dict[str, _Paths] = {}
         self.ever: dict[str, _Paths] = {}
@@ -328,7 +328,7 @@ class _Reader(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.uses: set[Use] = set()
-        self.scope = _Scope()
+        self.scope = _Bindings()
         # attributes that the program sets: a module or tensor may have more than its class
         self.given: set[str] = set()
         self.assigned: set[str] = set()  # names of TensorFlow's that the program itself sets: tf.foo = ...
@@ -411,7 +411,7 @@ class _Reader(ast.NodeVisitor):
         self.function(node.args, [ast.Expr(node.body)])
 
     def comprehension(self, node: Any) -> None:
-        scope = _Scope(self.scope.outer)
+        scope = _Bindings(self.scope.outer)
         scope.now = dict(self.scope.now)  # it runs now
         with self.inner(scope):
             for generator in node.generators:
@@ -512,7 +512,7 @@ class _Reader(ast.NodeVisitor):
         named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         named += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
         self.visit_all([*arguments.defaults, *arguments.kw_defaults, *(argument.annotation for argument in named)])
-        scope = _Scope(self.scope.outer if isinstance(self.scope, _ClassScope) else self.scope)
+        scope = _Bindings(self.scope.outer if isinstance(self.scope, _ClassBindings) else self.scope)
         cell, lines = self.cell, self.lines
 
         def read() -> None:
@@ -526,12 +526,12 @@ class _Reader(ast.NodeVisitor):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self.visit_all([*node.decorator_list, *node.bases, *node.keywords])
-        with self.inner(_ClassScope(self.scope)):
+        with self.inner(_ClassBindings(self.scope)):
             self.visit_all(node.body)
         self.scope.bind(node.name, _OTHER, self.sure)
 
     @contextlib.contextmanager
-    def inner(self, scope: _Scope) -> Iterator[None]:
+    def inner(self, scope: _Bindings) -> Iterator[None]:
         outer, self.scope, self.sure = (self.scope, self.sure), scope, True
         yield
         self.scope, self.sure = outer
@@ -562,7 +562,7 @@ class _Reader(ast.NodeVisitor):
     visit_ExceptHandler = visit_MatchAs = visit_MatchStar = visit_MatchMapping = named
 
 
-class _ClassScope(_Scope):
+class _ClassBindings(_Bindings):
     """The body of a class: its names are not seen from its methods."""
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from ...jaxprs.dependence import has_tangent, kind_of
 from ...jaxprs.fence import Tracer, current_trace
@@ -16,7 +15,9 @@ from ...places import calls
 from ...tape import active
 from ...tape.recording import Entry, Recording
 from ...tf.values.types import Array
+from ..writing.congruence import close
 from ..writing.graph import Graph, ValueMap
+from . import transforms
 
 # Marks of what Python does with values, which it might do in another way with others.
 _LOOKS = ("python", "static", "closure")
@@ -39,7 +40,7 @@ def recorded(entry: Entry) -> Recording | None:
         return None
     if results is None or any(mark.kind in _LOOKS for mark in recording.marks):
         return None
-    recording = recording.folded()
+    recording = transforms.folded(recording, results)
     for i, each in enumerate(recording.entries):
         places = each.calls or ((each.where,) if each.where else ())
         recording.entries[i] = each._replace(calls=places[around:], where=None)
@@ -77,11 +78,3 @@ def links(entry: Entry) -> Sequence[frozenset[int]]:
 def linked(entry: Entry) -> frozenset[int]:
     """The inputs on which the outputs depend."""
     return frozenset().union(*links(entry))
-
-
-def close(x: Array, y: Array) -> bool:
-    return (
-        x.shape == y.shape
-        and x.dtype == y.dtype
-        and (not has_tangent(x) and bool((x == y).all()) or np.allclose(x, y, rtol=1e-4, atol=1e-6, equal_nan=True))
-    )

@@ -130,7 +130,7 @@ def _one_example(entries: Sequence[Entry], results: Values, rows: Rows) -> tuple
             op = Op(entry.op.name, functools.partial(_evaluated, program, new))
             made = op.fn(*given)
             known = [next(it) if x is None else x for it in [iter(made)] for x in known]
-            alone.append(entry._replace(op=op, inputs=given, outputs=tuple(made), kept=None))
+            alone.append(entry._replace(op=op, inputs=given, outputs=tuple(made), residuals=None))
         rows.update(zip(entry.outputs, zip(known, outs, strict=True), strict=True))
     if any(rows[x][1] != 0 for x in results):
         raise ValueError("a result has another axis of the batch")

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...jaxprs import contents
 from ...jaxprs.fence import Literal, Tracer
-from ...jaxprs.types import JaxProgram, Value, Values
+from ...jaxprs.types import Equation, JaxProgram, Value, Values
 from ...places import serves
 from ...tape import active
 from ...tape.recording import Entry, Recording
@@ -29,14 +29,14 @@ from .inside import traced
 from .listing import bytecode, parameters_of
 from .recorded import Scope, Writer
 from .regions import restricted
-from .scopes import Function, Key, Statement, new_key
+from .scopes import Definition, Key, Statement, new_key
 from .spelling import Unspellable
 from .trees import Path
 
 Leaf: TypeAlias = tuple[str, Path]  # of which parameter a value is a part, and where in it
 
 
-class Body(NamedTuple):
+class Callee(NamedTuple):
     """What a function of the user's does once: `entries` lead from `given` values, its parameters, to the `ends`. `leaves` and
     `results` are where these are in its parameters and in what it returns; `code` is the function's own."""
 
@@ -48,7 +48,7 @@ class Body(NamedTuple):
     code: CodeType | None
 
 
-def body_of(program: JaxProgram, consts: Values, given: Values, at_once: bool = False) -> Body:
+def callee_of(program: JaxProgram, consts: Values, given: Values, at_once: bool = False) -> Callee:
     """The function that became a program, of `consts`, which it closes over, and of copies of what it is `given`."""
     jaxpr: Any = contents.open_jaxpr(program)
     info, source, recording = jaxpr.debug_info, jitted.source_of(program), Recording()
@@ -61,11 +61,10 @@ def body_of(program: JaxProgram, consts: Values, given: Values, at_once: bool = 
     copies = [jnp.array(x) for x in given]  # as they are, even if weakly typed
     ends = jitted.run(jaxpr, callers, [*consts, *copies], (), recording.entries)
     folded = transforms.folded(recording, ends)
-    codes = {each[0][0] for each in callers if each}
-    code = codes.pop() if len(codes) == 1 else None
+    code = jitted.function_in(program)
     leaves = [_leaf(name) for name in arguments[len(consts) :]] if known else []
     results = [_leaf(path)[1] for path in paths] if known else []
-    return Body(restricted(folded.entries, ends), copies, ends, leaves, results, code)
+    return Callee(restricted(folded.entries, ends), copies, ends, leaves, results, code)
 
 
 def _leaf(text: str) -> Leaf:
@@ -122,7 +121,7 @@ def parameters_in(leaves: Sequence[Leaf]) -> list[Group]:
     ]
 
 
-class Call:
+class Structured:
     """A loop or a choice that is written.
 
     Args:
@@ -160,7 +159,7 @@ class Call:
         return len(there or ()) == len(values) and self.scope.has_tree(path[0], values)
 
     def function(
-        self, body: Body, consts: Values, parameters: Sequence[tuple[str, Group]], results: Sequence[Group]
+        self, body: Callee, consts: Values, parameters: Sequence[tuple[str, Group]], results: Sequence[Group]
     ) -> tuple[Statement, str]:
         """The definition of a function in this scope, and its key. `parameters`: each with a name, if it has no other."""
         writer, line, names = self.writer, self.line, self.writer.names
@@ -178,7 +177,7 @@ class Call:
         depth = len(line.calls) - called
         statements = writer.block(lines, depth, inner)
         for x in body.ends if called else ():  # it is the result of all that has the name
-            names.wishes.pop(inner.keys.get(x, ""), None)
+            names.hints.pop(inner.keys.get(x, ""), None)
         own = list(parameters_of(body.code)) if body.code is not None else []
         keys, head = list[Key](), list[Statement]()
         for i, (default, group) in enumerate(parameters):
@@ -186,16 +185,16 @@ class Call:
             known = body.leaves[group.positions[0]][0] if group.positions and body.leaves else default
             name = own[i] if len(own) == len(parameters) else known
             keys.append(leaves[0] if group.alone else new_key())
-            names.wishes[keys[-1]] = name
+            names.hints[keys[-1]] = name
             head += () if group.alone or not leaves else self._taken_apart(keys[-1], name, leaves, group, body.code)
         texts = [
             layout.parsed(written_as(x, writer.argument(x, False, inner))) if end is None else end
             for end, x in zip(ends, body.ends, strict=True)
         ]
         result = layout.one_or_tuple([trees.written(group.tree(texts)) for group in results])
-        function = Function(keys, [*head, *statements], result, defined=not called and _is_defined(body.code))
+        function = Definition(keys, [*head, *statements], result, defined=not called and _is_defined(body.code))
         of = new_key()
-        names.wishes[of] = call_name(body.code) if body.code is not None and _is_defined(body.code) else "body"
+        names.hints[of] = call_name(body.code) if body.code is not None and _is_defined(body.code) else "body"
         rolling.roll(function, names, writer.shapes)
         scopes.inline(function, names, depth + 2)
         read = names.roots(key for s in function.statements for key in s.keys())
@@ -204,7 +203,7 @@ class Call:
             s.outs = [out if out in read else None for out in s.outs]
         return Statement([of], function=function), of
 
-    def _is_called(self, body: Body, parameters: Sequence[tuple[str, Group]]) -> bool:
+    def _is_called(self, body: Callee, parameters: Sequence[tuple[str, Group]]) -> bool:
         """Whether it is a function on its own, which closes over nothing."""
         code = body.code
         flat = all(group.alone for _, group in parameters) and len(body.ends) == 1
@@ -216,7 +215,7 @@ class Call:
         """The parts of a parameter: by one statement, as the user's function has it, else where they are used."""
         parts = _unpacked(code, name) if group.flat else ()
         if group.flat and (len(parts) == len(leaves) or code is None):
-            self.writer.names.wishes |= {key: part for key, part in zip(leaves, parts, strict=False) if part != "_"}
+            self.writer.names.hints |= {key: part for key, part in zip(leaves, parts, strict=False) if part != "_"}
             pattern = "({},)" * (len(leaves) == 1)
             return [Statement([*leaves], ast.Name(root, ast.Load()), effects=True, pattern=pattern)]
         self.writer.names.meanings |= {
@@ -282,12 +281,14 @@ def write(writer: Writer, line: Line, scope: Scope) -> list[Statement]:
     if rule is None or any(isinstance(x, Tracer) for x in line.inputs):
         return []
     program = traced(line.op, line.inputs)
-    eqns = () if program is None else contents.open_jaxpr(program).eqns
-    if program is None or len(eqns) != 1 or eqns[0].primitive.name != line.op.name or eqns[0].effects:
+    if program is None:
+        return []
+    eqns: Sequence[Equation] = contents.open_jaxpr(program).eqns
+    if len(eqns) != 1 or eqns[0].primitive.name != line.op.name or eqns[0].effects:
         return []
     try:
         with active.outside():
-            return rule(Call(writer, line, program, scope))
+            return rule(Structured(writer, line, program, scope))
     except Unspellable:
         return []
 
@@ -311,14 +312,14 @@ def _before(entry: Entry) -> Value | None:
 
 
 def function_of(
-    writer: Writer, program: JaxProgram, wishes: Sequence[str | None], letters: Iterator[str]
-) -> Function | None:
-    """The function that became a program, of arrays, all of its keys named; None where it is not the user's. `wishes`: what its
+    writer: Writer, program: JaxProgram, hints: Sequence[str | None], letters: Iterator[str]
+) -> Definition | None:
+    """The function that became a program, of arrays, all of its keys named; None where it is not the user's. `hints`: what its
     first parameters are called; `letters`: for those for which there is no name."""
     jaxpr: Any = contents.open_jaxpr(program)
     with active.outside():
         try:
-            body = body_of(program, (), list(map(_example, jaxpr.invars)), at_once=True)
+            body = callee_of(program, (), list(map(_example, jaxpr.invars)), at_once=True)
         except Exception:  # it cannot run here
             return None
     names, recording, scope = writer.names, Recording(), Scope()
@@ -329,14 +330,14 @@ def function_of(
     lines = [each._replace(active_ins=active) for each, active in zip(lines, actives, strict=True)]
     ends = [scope.key(x) if x in varying else "" for x in body.ends]
     statements = writer.block(lines, 0, scope)
-    known = dict(enumerate(_parameters(body.code, len(body.given)))) | {i: x for i, x in enumerate(wishes) if x}
+    known = dict(enumerate(_parameters(body.code, len(body.given)))) | {i: x for i, x in enumerate(hints) if x}
     parameters = [scope.key(x) for x in body.given]
-    names.wishes |= {key: known.get(i) or next(letters) for i, key in enumerate(parameters)}
+    names.hints |= {key: known.get(i) or next(letters) for i, key in enumerate(parameters)}
     texts = [
         ast.Name(end, ast.Load()) if end else layout.parsed(written_as(x, writer.argument(x, False, scope)))
         for end, x in zip(ends, body.ends, strict=True)
     ]
-    function = Function(parameters, statements, layout.one_or_tuple(texts))
+    function = Definition(parameters, statements, layout.one_or_tuple(texts))
     rolling.roll(function, names, writer.shapes)
     for x, key in scope.constants.items():
         names.meanings[key] = layout.parsed(writer.code.constant(x))
@@ -358,7 +359,7 @@ def _example(variable: Any) -> Value:
     if not jnp.issubdtype(aval.dtype, jnp.number) and aval.dtype != bool:
         raise Unspellable(aval)
     x = np.random.default_rng(aval.size).uniform(0.1, 1.0, aval.shape).astype(aval.dtype)
-    return jax.lax.asarray(float(x) if aval.dtype.kind == "f" else int(x)) if aval.weak_type and not aval.ndim else x
+    return jnp.asarray(float(x) if aval.dtype.kind == "f" else int(x)) if aval.weak_type and not aval.ndim else x
 
 
 def written_as(x: Value, text: str) -> str:
@@ -370,7 +371,7 @@ def written_as(x: Value, text: str) -> str:
 # ---- the kinds ------------------------------------------------------------------------------------------------------
 
 
-def _scan(call: Call) -> list[Statement]:
+def _scan(call: Structured) -> list[Statement]:
     p, (closed, carried) = call.params, contents.scan_counts(call.params)
     consts, given = call.inputs[:closed], call.inputs[closed:]
     if not p["length"]:
@@ -380,7 +381,7 @@ def _scan(call: Call) -> list[Statement]:
         ends = [ast.Constant(int(given[0])), ast.Constant(int(given[0]) + p["length"])]
         return _counted(call, counting, consts, given, ends, call.outputs[1:], 2)
     rows = [jax.lax.index_in_dim(x, -1 if p["reverse"] else 0, keepdims=False) for x in given[carried:]]
-    body = body_of(p["jaxpr"], consts, [*given[:carried], *rows])
+    body = callee_of(p["jaxpr"], consts, [*given[:carried], *rows])
     carry, row = _group(body.leaves, range(carried)), _group(body.leaves, range(carried, len(given)))
     pairs = [*enumerate(body.results)]
     results = [
@@ -398,7 +399,7 @@ def _scan(call: Call) -> list[Statement]:
     return [function, call.statement(_applied(name, [of, *texts], options), call.outputs, results)]
 
 
-def _while(call: Call) -> list[Statement]:
+def _while(call: Structured) -> list[Statement]:
     p = call.params
     first, closed = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     consts, given = call.inputs[first:closed], call.inputs[closed:]
@@ -410,7 +411,7 @@ def _while(call: Call) -> list[Statement]:
             raise Unspellable(call.eqn)
         ends = [call.text(x) for x in given[:2]]
         return _counted(call, counting, consts, [given[0], *given[2:]], ends, call.outputs[2:], 1)
-    test, body = body_of(p["cond_jaxpr"], call.inputs[:first], given), body_of(p["body_jaxpr"], consts, given)
+    test, body = callee_of(p["cond_jaxpr"], call.inputs[:first], given), callee_of(p["body_jaxpr"], consts, given)
     group = _group(body.leaves, range(len(given)))
     if [*body.results] != [*group.paths]:
         raise Unspellable(call.eqn)
@@ -445,10 +446,10 @@ def _counting(program: JaxProgram, closed: int, others: int = 0) -> Any | None:
 
 
 def _counted(
-    call: Call, program: Any, consts: Values, given: Values, ends: Sequence[ast.expr], outputs: Values, outer: int
+    call: Structured, program: Any, consts: Values, given: Values, ends: Sequence[ast.expr], outputs: Values, outer: int
 ) -> list[Statement]:
     """`jax.lax.fori_loop`. `outer`: how deep what its function gives is in what that became."""
-    body = body_of(program, consts, given)
+    body = callee_of(program, consts, given)
     state = _group(body.leaves, range(1, len(given)))
     results = Group(range(len(body.ends)), [path[outer:] for path in body.results])
     if [*results.paths] != [*state.paths]:
@@ -458,21 +459,41 @@ def _counted(
     return [function, call.statement(expression, outputs, [results])]
 
 
-def _cond(call: Call) -> list[Statement]:
+def _closed_over(programs: Sequence[JaxProgram]) -> int:
+    """How many of the first inputs branches close over. JAX has no names for inputs if several branches close over one array:
+    then each parameter is an array, if functions say so."""
+    for program in programs:
+        if names := contents.open_jaxpr(program).debug_info.arg_names:
+            return next((i for i, name in enumerate(names) if name), len(names))
+    codes = [jitted.function_in(program) for program in programs]
+    counts = {
+        (len(contents.open_jaxpr(program).invars) - len(parameters_of(code)))
+        for program, code in zip(programs, codes, strict=True)
+        if code
+    }
+    if (
+        len(counts) != 1
+        or None in codes
+        or not 0 <= min(counts) <= max(len(code.co_freevars) for code in codes if code)
+    ):
+        raise Unspellable(programs)
+    return counts.pop()
+
+
+def _cond(call: Structured) -> list[Statement]:
     programs: Sequence[JaxProgram] = call.params["branches"]
-    infos = [contents.open_jaxpr(program).debug_info for program in programs]
-    names = next((info.arg_names for info in infos if info.arg_names), ())  # not all may have them
-    closed = next((i for i, name in enumerate(names) if name), len(names))
+    closed = _closed_over(programs)
     consts, given = call.inputs[1 : 1 + closed], call.inputs[1 + closed :]
-    bodies = [body_of(program, consts, given, at_once=True) for program in programs]
-    first = next((body for body in bodies if body.results), None)
-    if first is None:
+    bodies = [callee_of(program, consts, given, at_once=True) for program in programs]
+    alone = [(str(i), ()) for i in range(len(given))], [()]
+    leaves, paths = next(((each.leaves, each.results) for each in bodies if each.results), alone)
+    parameters, results = parameters_in(leaves), Group(range(len(paths)), paths)
+    if len(bodies[0].ends) != len(paths):
         raise Unspellable(call.eqn)
-    parameters, results = parameters_in(first.leaves), Group(range(len(first.results)), first.results)
-    for each in (body for body in bodies if body.results):
+    for each in (each for each in bodies if each.results):
         if [group.paths for group in parameters_in(each.leaves)] != [group.paths for group in parameters]:
             raise Unspellable(call.eqn)
-        if [*each.results] != [*results.paths]:
+        if [*each.results] != [*paths]:
             raise Unspellable(call.eqn)
     functions = [call.function(each, consts, [("x", group) for group in parameters], [results]) for each in bodies]
     texts = [call.structure(given, group) for group in parameters]

@@ -16,16 +16,17 @@ import numpy as np
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value
 from ...tape import jacobian as jacobians
-from ...tape.derivative import DerivativeOp, derivative_op, taken
+from ...tape.derivative import DerivativeOp, compute, derivative_op
 from ...tape.recording import Entry
 from ...tape.slicing import Program
+from ..writing.congruence import close
 from ..writing.graph import Graph, ValueSet
 from . import again, bodies, layout, mapped, rolling, scopes
 from .batched import MappedOp
 from .calls import Line, depth_of
 from .listing import identifier
 from .recorded import Scope, Within, Writer
-from .scopes import Function, Key, Statement, new_key
+from .scopes import Definition, Key, Statement, new_key
 from .trees import item
 
 
@@ -75,9 +76,9 @@ def _parts(line: Line, found: Sequence[bool], made: Set[int], scope: Scope) -> l
     parts = []
     for group in filter(None, groups):
         program = _from(op.program, [slots[i] for i in group])
-        if op.from_ends and program.targets != op.program.targets:
+        if op.seeded and program.targets != op.program.targets:
             return []
-        part = derivative_op(op.kind, op.take, program, op.from_ends)
+        part = derivative_op(op.kind, op.take, program, op.seeded)
         parts.append(line._replace(op=part, outputs=[output_of[i] for i in group]))
     return parts
 
@@ -96,7 +97,7 @@ def _from(program: Program, sources: Sequence[int]) -> Program:
 def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
     """For which of the sources (of a "jvp": of the targets) there is a result."""
     try:
-        shapes = jax.eval_shape(functools.partial(taken, op.kind, op.take, op.program, op.from_ends), *inputs)
+        shapes = jax.eval_shape(functools.partial(compute, op.kind, op.take, op.program, op.seeded), *inputs)
     except Exception:  # what may have no derivative in this form: it is written as what was run
         return None
     return [x is not None for x in shapes]
@@ -156,11 +157,11 @@ class _Derivative:
         function = self._function(inner)
         of = new_key()
         called = self.writer.called.get(self.ends[0], "").partition("[")[0]
-        name = names.wishes.pop(inner.keys[self.ends[0]], None) or called
-        for out in (out for s in function.statements for out in s.outs if out and names.wishes.get(out) == name):
-            del names.wishes[out]  # the name is the target's by now
+        name = names.hints.pop(inner.keys[self.ends[0]], None) or called
+        for out in (out for s in function.statements for out in s.outs if out and names.hints.get(out) == name):
+            del names.hints[out]  # the name is the target's by now
         used = self.ends[0] in self.scope.used
-        names.wishes[of] = f"{identifier(name)}_fn" if used and name else identifier(name or "function")
+        names.hints[of] = f"{identifier(name)}_fn" if used and name else identifier(name or "function")
         rolling.roll(function, names, self.writer.shapes)
         scopes.inline(function, names, self.depth + 2)
         self.function, self.of = function, of
@@ -212,7 +213,7 @@ class _Derivative:
     def _position(self, line: Line) -> int:
         return min(self.writer.made.get(x, -1) for x in line.outputs)
 
-    def _function(self, inner: Within) -> Function:
+    def _function(self, inner: Within) -> Definition:
         writer, names = self.writer, self.writer.names
         results = [ast.Name(inner.key(x), ast.Load()) for x in self.ends]
         depth = min(self.depth, depth_of([self.line, *self.inside]))
@@ -226,26 +227,26 @@ class _Derivative:
             parameters = [root]
             arguments = [self.scope.part(self.tree, self.given)]
             if len(self.tree) == 1:  # as the function around it calls it
-                names.guesses[root] = ast.Name(names.wish(root) or "params", ast.Load())
-                names.wishes.pop(root, None)
-                names.likes[root] = arguments[0]
+                names.pending[root] = ast.Name(names.hint(root) or "params", ast.Load())
+                names.hints.pop(root, None)
+                names.arguments[root] = arguments[0]
         else:
             for key, x, argument in zip(parameters, self.given, arguments, strict=True):
                 called = writer.called.get(x, "").split(".")[-1]
                 if called.isidentifier() and self.scope.parent is None:
-                    names.wishes.setdefault(key, called)
+                    names.hints.setdefault(key, called)
                 elif argument.isidentifier():
-                    names.likes[key] = argument
+                    names.arguments[key] = argument
         self.arguments = ", ".join(arguments)
         self.argnums = f", argnums={tuple(range(len(arguments)))}" if len(arguments) > 1 else ""
-        return Function(parameters, statements, layout.one_or_tuple(results))
+        return Definition(parameters, statements, layout.one_or_tuple(results))
 
     def _argument(self, x: Value) -> str:
         return self.writer.argument(x, x in self.varying, self.scope)
 
     def _ends(self) -> list[str]:
         """The cotangents or tangents that are given."""
-        return [self._argument(x) for ends in self.op.ends(self.line.inputs) for x in ends if x is not None]
+        return [self._argument(x) for seeds in self.op.seeds(self.line.inputs) for x in seeds if x is not None]
 
     # -- the kinds
 
@@ -273,11 +274,11 @@ class _Derivative:
             function.result = total
         else:
             keys, names = [new_key() for _ in function.parameters], self.writer.names
-            names.likes |= dict(zip(keys, function.parameters, strict=True))
+            names.arguments |= dict(zip(keys, function.parameters, strict=True))
             total = _sum([layout.parsed(f"{self.of}({', '.join(keys)})")], self.ends, weights)
             self.of = new_key()
-            names.wishes[self.of] = "total"
-            outer = [Statement([self.of], function=Function(keys, [], total))]
+            names.hints[self.of] = "total"
+            outer = [Statement([self.of], function=Definition(keys, [], total))]
         return [*outer, self._taken(self._transform("jax.grad"))]
 
     def _jvp(self) -> list[Statement]:
@@ -292,8 +293,8 @@ class _Derivative:
         """Of each example alone, where the code for a batch does for that; else of the sum over the batch, as it was computed."""
         value, function = self._value(), self.function
         key, total = new_key(), new_key()
-        self.writer.names.likes[key] = function.parameters[0]
-        self.writer.names.wishes[total] = "example"
+        self.writer.names.arguments[key] = function.parameters[0]
+        self.writer.names.hints[total] = "example"
         example = self._of_an_example()
         argument, result = example or ("{}", "jnp.sum({}, axis=0)")
         given = argument.format(key)
@@ -305,7 +306,7 @@ class _Derivative:
         of_sum = f"jnp.moveaxis(jax.jacrev({total})({self.arguments}), {jnp.ndim(self.ends[0]) - 1}, 0)"
         return [
             *value,
-            Statement([total], function=Function([key], [], _fill(result, [called]))),
+            Statement([total], function=Definition([key], [], _fill(result, [called]))),
             Statement(self._outs(), layout.parsed(of_each if example else of_sum)),
         ]
 
@@ -320,8 +321,8 @@ class _Derivative:
             for argument, result in (("{}", "{}"), ("{}[None]", "{}[0]")):
                 one = eval(f"lambda x: {result.format(f'of({argument})').format('x')}", {"of": of})
                 with contextlib.suppress(Exception):  # what it does has no meaning for one example
-                    same = all(again.close(jax.vmap(one)(y), of(y)) for y in (x, *others))
-                    if same and again.close(jax.vmap(jax.jacrev(one))(x), wanted):
+                    same = all(close(jax.vmap(one)(y), of(y)) for y in (x, *others))
+                    if same and close(jax.vmap(jax.jacrev(one))(x), wanted):
                         return argument, result
         return None
 
@@ -369,8 +370,8 @@ class _Derivative:
             writer, of = self.writer, {self.writer.places.get(x, ("",))[0] for x in self.line.outputs}
             tree = next(iter(of & self.scope.makes), "") if self.tree else ""
             root = writer.bind(tree, self.scope) if tree else new_key()
-            if writer.names.wish(root) is None:
-                writer.names.wishes[root] = "grads" if self.tree else base
+            if writer.names.hint(root) is None:
+                writer.names.hints[root] = "grads" if self.tree else base
             for i, (x, out) in enumerate(zip(self.given, outs, strict=True)):
                 path = writer.places[x][len(self.tree) :] if self.tree else (i,)
                 if out is not None:

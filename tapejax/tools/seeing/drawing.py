@@ -19,7 +19,7 @@ import jax
 
 from ...jaxprs.dependence import is_key
 from ...jaxprs.fence import Tracer
-from ...places import Line
+from ...places import SourceLine
 from ...tape import active
 from ...tape.query import Query
 from ...tape.recording import Recording
@@ -28,7 +28,7 @@ from ...tf.values.shown import DARK, number_text
 from ...tf.values.types import Array
 from ..writing.graph import Graph, ValueMap, ValueSet
 from .graph_evidence import given_at
-from .listing import Loop, Names, folded, name_of, options, shortened
+from .listing import Names, Repetition, folded, name_of, options, shortened
 from .tables import cut
 
 # More operations than this are folded into groups.
@@ -277,8 +277,8 @@ def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
     lines: list[Hashable] = [recording.entries[group[0]].line for group in groups]
     if len(groups) < 4:  # all on a few lines: by number
         groups, lines = [[i] for i in shown], [recording.entries[i].op for i in shown]
-    loops = [part for part in folded(lines) if isinstance(part, Loop)]
-    loop = max(loops, key=lambda loop: loop.stop - loop.first, default=Loop(0, 1, 0))
+    loops = [part for part in folded(lines) if isinstance(part, Repetition)]
+    loop = max(loops, key=lambda loop: loop.stop - loop.first, default=Repetition(0, 1, 0))
     size = -(-len(groups) // (GROUPS * loop.period)) * loop.period  # whole rounds of a loop
     cuts = [*range(loop.first % size, len(groups), size), len(groups)]
     return [sum(groups[a:b], []) for a, b in itertools.pairwise(dict.fromkeys([0, *cuts]))]
@@ -293,7 +293,7 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
         if len(lines) == 1 and line is not None and line.text:
             label = cut(line.text, 34)
         elif len({x.file for x in lines}) == 1 and line is not None:
-            where = f"{Line(line.file, min(x.number for x in lines), '', '')}–{max(x.number for x in lines)}"
+            where = f"{SourceLine(line.file, min(x.number for x in lines), '', '')}–{max(x.number for x in lines)}"
         return Node(label, f"{len(group)} operations, {where}", carries=carries)
     numbers = [number_text(x) for x in entry.inputs if not isinstance(x, jax.Array) or is_number(x, names)]
     said = [names.name(x) or names.stored(x) for x in entry.outputs]
@@ -410,20 +410,20 @@ def place(layers: Sequence[Sequence[Node]], across: bool) -> None:
         rows.append((layer, around, [0.0, *itertools.accumulate(steps)][: len(layer)]))
     for sweep in range(60):
         for layer, around, offsets in rows if sweep % 2 == 0 else reversed(rows):
-            wishes = [sum(m.at * m.pull for m in near) / sum(m.pull for m in near) for near in around]
-            for node, at in zip(layer, _spread(wishes, offsets, [n.pull for n in layer]), strict=True):
+            ideals = [sum(m.at * m.pull for m in near) / sum(m.pull for m in near) for near in around]
+            for node, at in zip(layer, _spread(ideals, offsets, [n.pull for n in layer]), strict=True):
                 node.at = at
 
 
-def _spread(wishes: Sequence[float], offsets: Sequence[float], pulls: Sequence[float]) -> list[float]:
-    """The places nearest to `wishes`, in least squares weighted by `pulls`, that are at least as far apart as `offsets`.
+def _spread(ideals: Sequence[float], offsets: Sequence[float], pulls: Sequence[float]) -> list[float]:
+    """The places nearest to `ideals`, in least squares weighted by `pulls`, that are at least as far apart as `offsets`.
 
     Isotonic regression by pooling adjacent violators; SciPy has it, in a module that takes a second to import.
     """
     # places that touch: their mean without offsets, its weight, their number
     pools: list[tuple[float, float, int]] = []
-    for wish, offset, pull in zip(wishes, offsets, pulls, strict=True):
-        mean, weight, count = wish - offset, pull, 1
+    for ideal, offset, pull in zip(ideals, offsets, pulls, strict=True):
+        mean, weight, count = ideal - offset, pull, 1
         while pools and pools[-1][0] > mean:
             other, own, more = pools.pop()
             mean, weight, count = (mean * weight + other * own) / (weight + own), weight + own, count + more

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.dependence import has_tangent
-from ...places import Line, line_of
+from ...places import SourceLine, line_of
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
@@ -31,11 +31,11 @@ from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
 from ..writing.graph import ValueMap
 from .graph_evidence import GraphEvidence, given_at
-from .listing import Loop, Names, Variables, name_of, namespaces, shown
+from .listing import Names, Repetition, Variables, name_of, namespaces, shown
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, reason
 from .tables import Rows, in_columns, line_text
-from .text_evidence import TextEvidence, Texts, number_name
+from .text_evidence import SourceTexts, TextEvidence, number_name
 
 _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 # A longer path is printed by its beginning and its end.
@@ -51,7 +51,7 @@ class PathStep(NamedTuple):
 
     operation: str
     value: str
-    line: Line | None
+    line: SourceLine | None
 
 
 class SourceReport(NamedTuple):
@@ -94,7 +94,7 @@ class SourceReport(NamedTuple):
         parts = shown(keys, STEPS, STEPS, FIRST, LAST)
         return [self.path[part] if isinstance(part, int) else self._hidden(part) for part in parts]
 
-    def _hidden(self, part: Loop | range) -> str:
+    def _hidden(self, part: Repetition | range) -> str:
         if isinstance(part, range):
             return f"… {len(part)} more"
         these = "this operation" if part.period == 1 else f"these {part.period} operations"
@@ -206,7 +206,7 @@ class _Case:
     ):
         self.tape, self.recording, self.names, self.ends = tape, recording, names, ends
         self.texts, self.entries, self.targets = (
-            Texts(recording, values),
+            SourceTexts(recording, values),
             recording.entries,
             [leaf.array for leaf in ends],
         )

@@ -1,7 +1,7 @@
 """How one name is computed from another, read from the user's source text.
 
 The tape has operations, not the Python between them. Where a path leaves the recording, into NumPy, a thread or a part that
-was not recorded, only the text of the program tells where: `Text` reads the function (or cell) around a ``with`` block as
+was not recorded, only the text of the program tells where: `SourceText` reads the function (or cell) around a ``with`` block as
 assignments from names to names. It is a reading, not a run: it gives what is likely, where the tape gives nothing.
 """
 
@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.types import Where
-from ...places import Line, Place, line_of
+from ...places import Place, SourceLine, line_of
 from ...tf.values.tensor import Tensor
 from ...tf.values.variable import Variable
 from .listing import Variables
@@ -58,10 +58,10 @@ _BINDING = (ast.Name, ast.Tuple, ast.List)  # what an assignment binds anew; of 
 class Assignment(NamedTuple):
     """A statement that binds (or changes) `names`, computed from `uses`."""
 
-    text: Text
+    text: SourceText
     names: frozenset[str]
     uses: frozenset[str]
-    line: Line
+    line: SourceLine
     code: str  # of a function, a loop or a `with` its head
     changes: bool  # what a name holds, rather than binding it anew
     end: int  # its last line
@@ -79,11 +79,11 @@ class Assignment(NamedTuple):
         """Whether it stands in the tape's block."""
         return self.text.block is not None and self.line.number in self.text.block
 
-    def holds(self, line: Line | None) -> bool:
+    def holds(self, line: SourceLine | None) -> bool:
         return line is not None and line.file == self.line.file and self.line.number <= line.number <= self.end
 
 
-class Text:
+class SourceText:
     """The source text around one place in the user's code, if it can be read; `asked` is its line that runs now, of those at
     `places`: after it nothing has run. `ran` are the lines of files that are known to have run, `values` what names hold now."""
 
@@ -158,9 +158,9 @@ class Text:
         parts = arguments[0].elts if isinstance(arguments[0], (ast.List, ast.Tuple)) else arguments
         return [(ast.unparse(part), _used([part])) for part in parts]
 
-    def _line(self, number: int) -> Line:
+    def _line(self, number: int) -> SourceLine:
         text = self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
-        return Line(self._file, number, text, getattr(self._scope, "name", "<module>"))
+        return SourceLine(self._file, number, text, getattr(self._scope, "name", "<module>"))
 
     def _assignments(self, node: ast.AST, function: str | None, arms: tuple[range, ...]) -> Iterator[Assignment]:
         for targets, value in _bindings(node):

@@ -21,9 +21,8 @@ from ...tape.derivative import DerivativeOp, derivative_op
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
 from ...tape.sweep import sweep
-from ..writing.congruence import congruent
+from ..writing.congruence import close, congruent
 from ..writing.graph import Graph, ValueMap, ValueSet
-from .again import close
 from .regions import Fold, Region, is_back, restricted, run
 from .spelling import canonical
 

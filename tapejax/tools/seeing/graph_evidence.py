@@ -12,7 +12,7 @@ from ...jaxprs.dependence import equation_links, has_tangent
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal
 from ...jaxprs.types import JaxProgram, Value
-from ...places import Line, line_of, serves
+from ...places import SourceLine, line_of, serves
 from ...tape.derivative import DerivativeOp
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
@@ -54,7 +54,7 @@ class GraphEvidence(Graph):
     def marked(self, kind: str) -> list[Mark]:
         return [mark for mark in self.marks if mark.kind == kind]
 
-    def last_line(self, kind: str) -> Line | None:
+    def last_line(self, kind: str) -> SourceLine | None:
         """The line of the last mark of a kind."""
         return next((line_of(mark.where) for mark in self.marked(kind)[::-1] if mark.where), None)
 

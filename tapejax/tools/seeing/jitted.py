@@ -43,7 +43,11 @@ def recorded(entry: Entry, recording: Recording) -> Recording | None:
         try:
             called = _called(entry, recording)
             places = None if called is None else ran_by(*called)
-            outputs = run(called[0], places, entry.inputs, (), inside.entries) if called and is_users(places) else None
+            outputs = (
+                run(called[0], places, entry.inputs, (), inside.entries)
+                if called and places and is_users(places)
+                else None
+            )
             outputs = outputs and _made(outputs, inside.entries)
         except Exception:  # an input was donated, or what is called cannot run here
             return None
@@ -116,6 +120,13 @@ def is_users(places: Sequence[Sequence[Place]] | None) -> bool:
     return all(places or [()]) and any(not serves(code.co_filename) for each in places or () for code, _ in each)
 
 
+def function_in(program: JaxProgram) -> CodeType | None:
+    """The function that ran all equations of a program."""
+    source = source_of(program)
+    codes = {each[0][0] for eqn in contents.open_jaxpr(program).eqns if (each := places(eqn, source))}
+    return codes.pop() if len(codes) == 1 else None
+
+
 def places(eqn: Equation, source: str) -> tuple[Place, ...]:
     """Those of the functions that ran an equation which count, see `places.calls`. What goes back was run by `jax.grad`."""
     frames = [*reversed(frames_of(eqn))]
@@ -123,9 +134,9 @@ def places(eqn: Equation, source: str) -> tuple[Place, ...]:
     if at is None:
         at = _rule_in(frames) if source.startswith(_TOOLS) else len(frames)
     frames = frames[at:]
-    found = without_own([place for place in frames if is_called(place[0])])
-    back = _back(found, transformations(eqn))
-    return found if back is None else found[: back + 1]
+    callers = without_own([place for place in frames if is_called(place[0])])
+    back = _back(callers, transformations(eqn))
+    return callers if back is None else callers[: back + 1]
 
 
 def _back(places: Sequence[Place], names: Sequence[str]) -> int | None:
@@ -145,12 +156,12 @@ _TOOLS = __file__.rpartition("seeing")[0]
 
 def _rule_in(frames: Sequence[Place]) -> int:
     """Where the innermost rule of the user's begins that JAX ran for a function which has its own."""
-    found = len(frames)
+    start = len(frames)
     for i, (code, _) in enumerate(frames):
         if code.co_filename.endswith("custom_derivatives.py"):
             inner = next((each for each, _ in frames[i:] if is_called(each)), None)
-            found = i if inner is not None and not serves(inner.co_filename) else found
-    return found
+            start = i if inner is not None and not serves(inner.co_filename) else start
+    return start
 
 
 def _source(code: CodeType) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...places import Line
+from ...places import SourceLine
 
 # Lines of code that can be broken are not longer than this.
 WIDTH = 88
@@ -20,15 +20,15 @@ def parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
-class Text(str):
+class PrintedLine(str):
     """A line of printed code, with the lines of the recorded program that it came of."""
 
-    origins: tuple[Line, ...] = ()
+    origins: tuple[SourceLine, ...] = ()
 
 
-def with_origins(lines: Sequence[str], origins: Iterable[Line | None]) -> list[str]:
+def with_origins(lines: Sequence[str], origins: Iterable[SourceLine | None]) -> list[str]:
     """The lines, the first with what they came of."""
-    first = Text(lines[0])
+    first = PrintedLine(lines[0])
     first.origins = tuple(dict.fromkeys(line for line in origins if line is not None))
     return [first, *lines[1:]]
 

@@ -209,15 +209,15 @@ class Names:
         return f"{name}: {type_of(x)}" if x in self._names or x in self._given else name
 
 
-def identifier(wish: str) -> str:
-    """`wish` as an identifier."""
-    base = re.sub(r"\W+", "_", wish).strip("_") or "x"
+def identifier(hint: str) -> str:
+    """`hint` as an identifier."""
+    base = re.sub(r"\W+", "_", hint).strip("_") or "x"
     return f"x{base}" if base[0].isdigit() else base
 
 
-def unused(wish: str, taken: Container[str], first: int = 2) -> str:
-    """A name that is not taken: `wish`, or with a number behind it."""
-    names = itertools.chain([wish], (f"{wish}_{i}" for i in itertools.count(first)))
+def unused(hint: str, taken: Container[str], first: int = 2) -> str:
+    """A name that is not taken: `hint`, or with a number behind it."""
+    names = itertools.chain([hint], (f"{hint}_{i}" for i in itertools.count(first)))
     return next(name for name in names if name not in taken)
 
 
@@ -485,7 +485,7 @@ def _option(key: str, value: object) -> str:
 # ---- the table ------------------------------------------------------------------------------------------------------
 
 
-class Loop(NamedTuple):
+class Repetition(NamedTuple):
     """Entries that go in circles: the first, how many one round has, and how many rounds there are."""
 
     first: int
@@ -497,12 +497,12 @@ class Loop(NamedTuple):
         return self.first + self.period * self.rounds
 
 
-def folded(keys: Sequence[Hashable]) -> list[int | Loop]:
-    """The positions in `keys`, with a `Loop` for the rounds after the first where that hides enough of them."""
+def folded(keys: Sequence[Hashable]) -> list[int | Repetition]:
+    """The positions in `keys`, with a `Repetition` for the rounds after the first where that hides enough of them."""
     later: dict[Hashable, list[int]] = {}  # where each comes again
     for position, key in enumerate(keys):
         later.setdefault(key, []).append(position)
-    parts: list[int | Loop] = []
+    parts: list[int | Repetition] = []
     start = 0
     while start < len(keys):
         again = later[keys[start]]
@@ -517,22 +517,22 @@ def folded(keys: Sequence[Hashable]) -> list[int | Loop]:
     return parts
 
 
-def _rounds(keys: Sequence[Hashable], first: int, period: int) -> Loop:
+def _rounds(keys: Sequence[Hashable], first: int, period: int) -> Repetition:
     """How often `period` entries repeat."""
     stop = first + period
     while keys[first : first + period] == keys[stop : stop + period]:
         stop += period
-    return Loop(first, period, (stop - first) // period)
+    return Repetition(first, period, (stop - first) // period)
 
 
-def shown(keys: Sequence[Hashable], unfolded: int, most: int, first: int, last: int) -> list[int | Loop | range]:
-    """What is shown of rows with these keys: their positions; of more than `unfolded` rows a `Loop` for its later rounds, and of
-    what is longer than `most` then the `first` and `last` parts, with the range between them."""
+def shown(keys: Sequence[Hashable], unfolded: int, most: int, first: int, last: int) -> list[int | Repetition | range]:
+    """What is shown of rows with these keys: their positions; of more than `unfolded` rows a `Repetition` for its later rounds,
+    and of what is longer than `most` then the `first` and `last` parts, with the range between them."""
     parts = folded(keys) if len(keys) > unfolded else [*range(len(keys))]
     if len(parts) <= most:
         return [*parts]
     ends = (parts[first], parts[-last])
-    start, stop = (part.first + part.period if isinstance(part, Loop) else part for part in ends)
+    start, stop = (part.first + part.period if isinstance(part, Repetition) else part for part in ends)
     return [*parts[:first], range(start, stop), *parts[-last:]]
 
 
@@ -545,7 +545,7 @@ class Table:
         self._active = active_positions(recording, self.names)
         self.heading = heading(tape, recording, self.names)
 
-    def parts(self) -> list[int | Loop | range]:
+    def parts(self) -> list[int | Repetition | range]:
         """What is shown of it: rows by their position, and what is hidden between them."""
         facts = [(name_of(entry), entry.where, i in self._active) for i, entry in enumerate(self._entries)]
         types = [tuple(map(type_of, entry.outputs)) for entry in self._entries]
@@ -558,7 +558,7 @@ class Table:
         return str(position), "∂" * (position in self._active), *texts, str(line or ""), line.text if line else ""
 
 
-def in_words(hidden: Loop | range) -> tuple[str, str]:
+def in_words(hidden: Repetition | range) -> tuple[str, str]:
     """A sign for rows that are not shown, and which they are."""
     if isinstance(hidden, range):
         return "…", f"{len(hidden)} more: tape[{hidden[0]}] to tape[{hidden[-1]}]"
@@ -647,13 +647,15 @@ def html_table(tape: GradientTape, recording: Recording | None) -> str:
     return page(body + _LEGEND)
 
 
-def _html_hidden(table: Table, hidden: Loop | range) -> str:
+def _html_hidden(table: Table, hidden: Repetition | range) -> str:
     """Rows to be unfolded: of a loop its last round."""
-    positions = range(hidden.stop - hidden.period, hidden.stop) if isinstance(hidden, Loop) else hidden
+    positions = range(hidden.stop - hidden.period, hidden.stop) if isinstance(hidden, Repetition) else hidden
     body, rest = "", positions[GROUP * GROUPS :]
     for i in range(0, len(positions) - len(rest), GROUP):
         part = positions[i : i + GROUP]
-        summary = " ".join(in_words(hidden)) if isinstance(hidden, Loop) else f"operations {part[0]} to {part[-1]}"
+        summary = (
+            " ".join(in_words(hidden)) if isinstance(hidden, Repetition) else f"operations {part[0]} to {part[-1]}"
+        )
         body += f"<details><summary>{summary}</summary>{table_html(map(table.__getitem__, part), _COLUMNS)}</details>"
     return body + (f"<div>{faint(' '.join(in_words(rest)))}</div>" if rest else "")
 

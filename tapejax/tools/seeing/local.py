@@ -51,7 +51,7 @@ class Local(NamedTuple):
     shapes: str = ""
 
 
-class Pass(NamedTuple):
+class StepAtInput(NamedTuple):
     """A step of the backward pass, at one of the inputs: the cotangent that came in, and the part that goes out there."""
 
     entry: Entry
@@ -68,7 +68,7 @@ class Pass(NamedTuple):
         return self.step.op.run_derivative(op, (*self.entry.inputs, x))[0]
 
 
-def local(at: Pass) -> Local:
+def local(at: StepAtInput) -> Local:
     """The local derivative with respect to an input."""
     x = at.entry.inputs[at.i]
     outputs = [at.entry.outputs[j] for j in at.cotangents]
@@ -82,7 +82,7 @@ def local(at: Pass) -> Local:
         return _of_table(at, x, *outputs) or _of_jacobian(at, x, *outputs) or Local(shapes=shapes)
 
 
-def _of_table(at: Pass, x: Array, z: Array) -> Local | None:
+def _of_table(at: StepAtInput, x: Array, z: Array) -> Local | None:
     """The local derivative of an operation that has a rule, if the rule gives JAX's numbers."""
     name, (cotangent,) = name_of(at.entry), at.cotangents.values()
     values = _environment(at, z)
@@ -100,7 +100,7 @@ def _of_table(at: Pass, x: Array, z: Array) -> Local | None:
     return None
 
 
-def _of_jacobian(at: Pass, x: Array, z: Array) -> Local | None:
+def _of_jacobian(at: StepAtInput, x: Array, z: Array) -> Local | None:
     """The local derivative as the Jacobian, where that is small or a gradient."""
     if z.size == 1:
         return Local(value=at.run(operation.pullback, jnp.ones_like(z)))
@@ -118,13 +118,13 @@ def _of_jacobian(at: Pass, x: Array, z: Array) -> Local | None:
 # ---- rules ----------------------------------------------------------------------------------------------------------
 
 
-def _environment(at: Pass, z: Array) -> dict[str, Any]:
+def _environment(at: StepAtInput, z: Array) -> dict[str, Any]:
     values = {name: wide(x) for name, x in zip("xyw", at.entry.inputs, strict=False) if not is_key(x)}
     exponent = _exponent(at)
     return values | {"z": wide(z), "n": values.get("y") if exponent is None else exponent}
 
 
-def _exponent(at: Pass) -> float | None:
+def _exponent(at: StepAtInput) -> float | None:
     texts = options(at.entry)
     return float(texts[0]) if texts and re.fullmatch(r"-?[\d.]+", texts[0]) else None
 
@@ -156,7 +156,7 @@ def _agree(numbers: Any, right: Array, like: Array) -> bool:
     return bool(np.allclose(numbers, right, rtol=close, atol=close * float(finite.max(initial=0.0)), equal_nan=True))
 
 
-def _written(rule: str, at: Pass) -> str:
+def _written(rule: str, at: StepAtInput) -> str:
     """A rule with the names of the values, and with numbers in the place of scalars."""
     values = dict(zip("xyw", at.entry.inputs, strict=False)) | dict(zip("z", at.entry.outputs, strict=False))
     if rule in ("1", "-1") or rule in values and not np.ndim(values[rule]):

@@ -14,7 +14,7 @@ from . import layout, rolling, scopes
 from .calls import Line, Running, calls_of
 from .listing import identifier
 from .recorded import Scope, Within, Writer
-from .scopes import Function, Statement, new_key
+from .scopes import Definition, Statement, new_key
 
 
 class Inside(Within):
@@ -56,12 +56,12 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     parameters = [inner.key(x) for x in op.rows]
     for key, argument in zip(parameters, arguments, strict=True):
         if argument.isidentifier():
-            writer.names.likes[key] = argument
+            writer.names.arguments[key] = argument
     for i in outs:  # it is the result of the call that has the name
-        writer.names.wishes.pop(inner.keys[op.ends[i]], None)
-    function = Function(parameters, statements, layout.one_or_tuple(results))
+        writer.names.hints.pop(inner.keys[op.ends[i]], None)
+    function = Definition(parameters, statements, layout.one_or_tuple(results))
     of = new_key()
-    writer.names.wishes[of] = identifier("example")
+    writer.names.hints[of] = identifier("example")
     rolling.roll(function, writer.names, writer.shapes)
     scopes.inline(function, writer.names, depth + 2)
     axes = "" if not any(op.axes) else f", in_axes={tuple(op.axes)}"

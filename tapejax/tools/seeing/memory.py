@@ -15,7 +15,7 @@ import jax
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...places import Line, serves
+from ...places import SourceLine, serves
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
@@ -35,7 +35,7 @@ class MemoryRow(NamedTuple):
     them again instead. It is 0 for lines of a module, which are in no function.
     """
 
-    line: Line | None
+    line: SourceLine | None
     values: int
     bytes: int
     needed: int
@@ -97,9 +97,9 @@ def memory(recording: Recording, targets: Sequence[Value], sources: Sequence[Sou
     kept = _kept_by_tapes(recording.entries)  # first: a query refers to them, too
     program, values = Query(recording, targets, sources).program()
     read = {id(values[slot]) for step in program.steps for slot in step.ins if slot < len(values)}
-    read |= {id(x) for entry in recording.entries if entry.kept for x in entry.kept.arrays}
+    read |= {id(x) for entry in recording.entries if entry.residuals for x in entry.residuals.arrays}
     calls, graph = _calls(recording.entries), Graph(recording.entries)
-    by_line: dict[object, tuple[Line | None, list[int]]] = {}
+    by_line: dict[object, tuple[SourceLine | None, list[int]]] = {}
     for entry, call in zip(recording.entries, calls, strict=True):
         line, numbers = by_line.setdefault(entry.line and entry.line[:2], (entry.line, [0, 0, 0, 0]))
         for x in {id(x): x for x in _made_by(entry)}.values():
@@ -112,7 +112,7 @@ def memory(recording: Recording, targets: Sequence[Value], sources: Sequence[Sou
 
 
 def _made_by(entry: Entry) -> list[Value]:
-    return [*entry.outputs, *(entry.kept.arrays if entry.kept else ())]
+    return [*entry.outputs, *(entry.residuals.arrays if entry.residuals else ())]
 
 
 def _calls(entries: Sequence[Entry]) -> list[object]:

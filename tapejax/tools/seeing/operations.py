@@ -74,9 +74,9 @@ class Taken:
     def __init__(self, taken: Set[str]) -> None:
         self.taken = RESERVED | taken | {"f"}
 
-    def new(self, wish: str) -> str:
-        """`wish` as an identifier of its own."""
-        name = unused(identifier(wish), self.taken)
+    def new(self, hint: str) -> str:
+        """`hint` as an identifier of its own."""
+        name = unused(identifier(hint), self.taken)
         self.taken.add(name)
         return name
 
@@ -93,11 +93,11 @@ _PRELUDE = {name: text.strip() for name, text in sections(Path(__file__).with_na
 class Code:
     """Code being written: functions that it needs, constants, and lines for operations."""
 
-    users: Callable[[JaxProgram, Sequence[str | None], Iterator[str]], scopes.Function | None]
+    users: Callable[[JaxProgram, Sequence[str | None], Iterator[str]], scopes.Definition | None]
 
     def __init__(self, scope: Taken, called: Callable[[str], str | None] = lambda arg: None):
         """`called`: the name that an argument has in a tree."""
-        self.users, self.names = lambda *args: None, scopes.Names()
+        self.users, self.names = lambda *args: None, scopes.KeyNames()
         self.scope, self.called = scope, called
         self.helpers: list[str] = []
         self.constants: list[str] = []
@@ -112,7 +112,7 @@ class Code:
 
     # -- constants --
 
-    def constant(self, x: Value, wish: str | None = None, most: int = WRITTEN_OUT) -> str:
+    def constant(self, x: Value, hint: str | None = None, most: int = WRITTEN_OUT) -> str:
         """The code for `x`: a number as it is, an array of at most so many elements by a name defined above, anything else as a
         parameter."""
         if (text := written(x)) is not None:
@@ -120,12 +120,12 @@ class Code:
         text = array_text(x, most)
         if text is not None and self.sources.has_array(x):  # JAX computes at once with what is NumPy's
             text = text.replace("jnp.", "np.")
-        return self._named(x, wish or "c", text)
+        return self._named(x, hint or "c", text)
 
-    def _named(self, x: Array, wish: str, text: str | None = None) -> str:
+    def _named(self, x: Array, hint: str, text: str | None = None) -> str:
         """A name for `x`, defined above by `text`; without one it is a parameter of the code."""
         if x not in self.known:
-            name = self.scope.new(wish)
+            name = self.scope.new(hint)
             self.known[x] = name
             if text is None:
                 self.large[name] = x
@@ -194,18 +194,18 @@ class Code:
         moving = [op.results + i for i, aval in enumerate(avals) if type_has_tangent(aval)]
         plain: JaxProgram = jax.make_jaxpr(lambda *xs: ins(*xs)[: op.results])(*avals)
         names = list(inspect.signature(op.fn).parameters)
-        wishes = names if len(names) == len(used) else []
-        rule = _by_vjp(self, last, avals, moving, ins, op.results, wishes)
-        return f"{self.with_rule(plain, *rule, op.name, wishes)}({_arrays([args[i] for i in used])})"
+        hints = names if len(names) == len(used) else []
+        rule = _by_vjp(self, last, avals, moving, ins, op.results, hints)
+        return f"{self.with_rule(plain, *rule, op.name, hints)}({_arrays([args[i] for i in used])})"
 
-    def _opaque(self, closed: JaxProgram, wish: str, args: Sequence[str]) -> str:
+    def _opaque(self, closed: JaxProgram, hint: str, args: Sequence[str]) -> str:
         """A call of a program that is a parameter of the code: its result, or the list of them."""
-        text = f"{self._named(jaxpr_as_fun(closed), wish)}({_arrays(args)})"
+        text = f"{self._named(jaxpr_as_fun(closed), hint)}({_arrays(args)})"
         return f"{text}[0]" if len(contents.open_jaxpr(closed).outvars) == 1 else text
 
-    def helper(self, closed: JaxProgram, wish: str) -> str:
+    def helper(self, closed: JaxProgram, hint: str) -> str:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
-        return self._defined((canonical.key(closed), wish), wish, lambda: self._function(closed, "f"))
+        return self._defined((canonical.key(closed), hint), hint, lambda: self._function(closed, "f"))
 
     def _inlined(self, closed: JaxProgram, args: Sequence[str]) -> str | None:
         """What a jaxpr does, as one expression of names, where that is short and each is used once."""
@@ -217,20 +217,20 @@ class Code:
         given = {key: layout.parsed(arg) for key, arg in zip(function.parameters, args, strict=True)}
         return layout.text_of(layout.replaced(function.result, given)) if short and once else None
 
-    def _defined(self, key: Hashable, wish: str, write: Callable[[], str]) -> str:
+    def _defined(self, key: Hashable, hint: str, write: Callable[[], str]) -> str:
         """The name of a function, defined above by the text that is written for the name ``f``."""
         if key not in self._helper_of:
             text = write()
-            if (text, wish) not in self._helper_of:  # of other shapes it may be the same
-                name = self._helper_of[text, wish] = self.scope.new(wish)
+            if (text, hint) not in self._helper_of:  # of other shapes it may be the same
+                name = self._helper_of[text, hint] = self.scope.new(hint)
                 self.helpers.append(text.replace("def f(", f"def {name}(", 1))
-            self._helper_of[key] = self._helper_of[text, wish]
+            self._helper_of[key] = self._helper_of[text, hint]
         return self._helper_of[key]
 
     def loop(
         self,
         closed: JaxProgram,
-        wish: str,
+        hint: str,
         consts: Sequence[str],
         groups: Sequence[tuple[str, int]],
         cuts: Sequence[int],
@@ -254,27 +254,27 @@ class Code:
             parts = [_group(results[i:j]) for i, j in itertools.pairwise([0, *cuts, len(results)])]
             return _definition("f", names, [*unpacking, *body, f"return {', '.join(parts)}"])
 
-        return self._defined((canonical.key(closed), wish, len(consts), *groups), wish, write)
+        return self._defined((canonical.key(closed), hint, len(consts), *groups), hint, write)
 
     def with_rule(
         self,
         closed: JaxProgram,
         rule: Sequence[JaxProgram],
         write: Callable[[str, str], str],
-        wish: str,
+        hint: str,
         parameters: Sequence[str] = (),
     ) -> str:
         """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
         key = canonical.key(closed), *map(canonical.key, rule)
         if key not in self._helper_of:
             with left_out():  # a rule that calls its function may do so by another object each time
-                plain = wish, *map(canonical.key, (closed, *rule))
+                plain = hint, *map(canonical.key, (closed, *rule))
             if plain in self._rules_around:
                 return self._rules_around[plain]
             if len(self._rules_around) == MOST_RULES:  # each rule may have a rule of its own, without end
-                raise Unspellable(wish)
+                raise Unspellable(hint)
             # before its rule is written, which may call the function
-            self._helper_of[key] = self._rules_around[plain] = name = self.scope.new(wish)
+            self._helper_of[key] = self._rules_around[plain] = name = self.scope.new(hint)
             try:
                 self.helpers.append(write(name, self._function(closed, name, parameters)))
             finally:
@@ -295,17 +295,17 @@ class Code:
         results = [layout.text_of(layout.replaced(x, found)) for x in result]
         return [names.given[key] for key in function.parameters], scopes.body(function, names, ""), results
 
-    def _body(self, closed: JaxProgram, wishes: Sequence[str | None]) -> tuple[scopes.Function, scopes.Names]:
-        """`wishes`: what its first parameters are to be called, if not by letters."""
-        if (own := self.users(closed, wishes, self.scope.letters())) is not None:
+    def _body(self, closed: JaxProgram, hints: Sequence[str | None]) -> tuple[scopes.Definition, scopes.KeyNames]:
+        """`hints`: what its first parameters are to be called, if not by letters."""
+        if (own := self.users(closed, hints, self.scope.letters())) is not None:
             return own, self.names
         jaxpr = contents.open_jaxpr(closed)
-        letters, names = self.scope.letters(), scopes.Names()
+        letters, names = self.scope.letters(), scopes.KeyNames()
         known: dict[Atom, str] = dict(zip(jaxpr.constvars, map(self.constant, contents.consts_of(closed)), strict=True))
         parameters = [scopes.new_key() for _ in jaxpr.invars]
         known.update(zip(jaxpr.invars, parameters, strict=True))
-        wished = itertools.chain(wishes, itertools.repeat(None))
-        names.wishes.update((key, next(wished) or next(letters)) for key in parameters)
+        hinted = itertools.chain(hints, itertools.repeat(None))
+        names.hints.update((key, next(hinted) or next(letters)) for key in parameters)
         statements: list[scopes.Statement] = []
         wanted = dict(needed(jaxpr, jaxpr.outvars, also=lambda eqn: bool(eqn.effects)))
         if any(isinstance(v.aval, RefType) for eqn in wanted for v in (*eqn.invars, *eqn.outvars)):
@@ -317,10 +317,10 @@ class Code:
             spelled = self._of_source(part, place, jaxpr.replace(eqns=[*wanted]), known, consts)
             statements += [spelled] if spelled else [self._statement(eqn, wanted[eqn], known) for eqn in part]
         result = layout.parsed(_one_or_tuple([self._atom(v, known, result=True) for v in jaxpr.outvars]))
-        function = scopes.Function(parameters, statements, result)
+        function = scopes.Definition(parameters, statements, result)
         scopes.inline(function, names)
         for s in function.statements:
-            names.wishes.update((out, next(letters)) for out in s.outs if out is not None)
+            names.hints.update((out, next(letters)) for out in s.outs if out is not None)
         scopes.name_all(function, names, RESERVED)
         return function, names
 
@@ -501,15 +501,15 @@ Rule: TypeAlias = tuple[tuple[JaxProgram, ...], Callable[[str, str], str]]
 
 def _with_rule(trace: Callable[[Code, Equation], Rule]) -> Callable[[Code, Equation, Sequence[str]], str]:
     def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
-        call, wish = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
+        call, hint = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
         if called_by(eqn) is not None:
             plain = code.single(call, args) if call.eqns else args[0]
-            return plain or f"{code.helper(call, wish)}({_arrays(args)})"
-        if (text := spelling_of_equation(wish, eqn, args)) is not None:
+            return plain or f"{code.helper(call, hint)}({_arrays(args)})"
+        if (text := spelling_of_equation(hint, eqn, args)) is not None:
             return text
-        if _is_jaxs_own(wish, eqn):
-            return f"jax.nn.{wish}({', '.join(args)})"
-        return f"{code.with_rule(call, *trace(code, eqn), wish)}({_arrays(args)})"
+        if _is_jaxs_own(hint, eqn):
+            return f"jax.nn.{hint}({', '.join(args)})"
+        return f"{code.with_rule(call, *trace(code, eqn), hint)}({_arrays(args)})"
 
     return rule
 
@@ -577,7 +577,7 @@ def _by_vjp(
     moving: Sequence[int],
     ins: Callable[..., Any],
     first: int,
-    wishes: Sequence[str] = (),
+    hints: Sequence[str] = (),
 ) -> Rule:
     """The rule of a function of `avals`, which has its own by an equation with the inputs `ins` of it.
 
@@ -604,7 +604,7 @@ def _by_vjp(
     pulled = jax.make_jaxpr(backward)(*closed.out_avals[own:], *types)
 
     def write(name: str, text: str) -> str:
-        given, body, results = code.parts(closed, wishes)
+        given, body, results = code.parts(closed, hints)
         residuals = _unpacked(results[own:]) if kept else "()"
         # called by itself, so that a second derivative goes by the rule, too
         value = f"{name}({', '.join(given)})" if first else _one_or_tuple(results[:own])

@@ -107,13 +107,13 @@ class Parameters:
         if not (single or named or isinstance(arguments, (list, tuple))):
             raise TypeError(_said("no structure", got=arguments))
         values = [arguments] if single else list(arguments.values() if named else arguments)
-        wishes = list(arguments) if named else [None] * len(values)
+        hints = list(arguments) if named else [None] * len(values)
         self.all: list[Parameter] = []
-        for i, (wish, value) in enumerate(zip(wishes, values, strict=True)):
-            what = f"arguments[{(i if wish is None else wish)!r}]"
+        for i, (hint, value) in enumerate(zip(hints, values, strict=True)):
+            what = f"arguments[{(i if hint is None else hint)!r}]"
             leaves = [(path, leaf.value, self._seen(leaf, what)) for path, leaf in _leaves(value, what)]
             named_so = names.name(leaves[0][2]) if names and len(leaves) == 1 else None
-            name = self._unused(named_so, i) if wish is None else wish
+            name = self._unused(named_so, i) if hint is None else hint
             if not is_parameter_name(name) or any(name == other.name for other in self.all):
                 raise ValueError(_said("name", what=what, name=name))
             self.all += [Parameter(name, each, array, path, value) for path, each, array in leaves]
@@ -148,8 +148,8 @@ class Parameters:
             raise ValueError(_said("assigned", what=what, at=_at(change)))
         return held[0]
 
-    def _unused(self, wish: str | None, position: int) -> str:
-        base = wish if wish is not None and is_parameter_name(wish) else f"x{position}"
+    def _unused(self, hint: str | None, position: int) -> str:
+        base = hint if hint is not None and is_parameter_name(hint) else f"x{position}"
         taken = {each.name for each in self.all}
         return base if base not in taken else f"{base}_{position}"
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...places import Line
+from ...places import SourceLine
 from ...tape import active, sweep
 from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry, is_deleted, type_of
@@ -32,7 +32,7 @@ from ..writing.graph import ValueMap, ValueSet
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .inside import Rounds, opened
 from .listing import Names, name_of, options
-from .local import Local, Pass, local
+from .local import Local, StepAtInput, local
 from .split import listed
 from .steps import Backward, wide
 from .tables import cut
@@ -238,10 +238,10 @@ class _Page:
     def backward(self) -> list[Json]:
         """What the seeds and each node add to which cotangents, and what the sources have in the end."""
         walk, ct = self.walk, dict[int, Array]()
-        told: dict[int, Array] = {}  # the cotangents by slot, as far as frames have told them
+        totals: dict[int, Array] = {}  # the cotangents by slot, as of the last frame
         seeds = zip(walk.program.targets, walk.query.targets, walk.seeds, strict=True)
         first = [(slot, x, seed, None) for slot, x, seed in seeds if slot is not None]
-        frames: list[Json] = [{"kind": "seed", "sums": self.sums(first, told)}]
+        frames: list[Json] = [{"kind": "seed", "sums": self.sums(first, totals)}]
         for number, steps in itertools.groupby(walk.sweep(ct), lambda step: self.node_at[step[0]]):
             node, ins, parts = self.nodes[number], list[list[int | None]](), list[Part]()
             whole = len(node.positions) == 1
@@ -254,24 +254,24 @@ class _Page:
                         why = self.why(position, step, i, part) if whole else None
                         parts.append((step.ins[i], entry.inputs[i], part, why))
             about = {"kind": "backward", "node": number, "said": self.said(node)}
-            frames.append({**about, "ins": ins, "sums": self.sums(parts, told, whole)})
+            frames.append({**about, "ins": ins, "sums": self.sums(parts, totals, whole)})
         self.gradients = walk.gathered(ct)
         leaves = zip(walk.structure.leaves, self.gradients, strict=True)
         gradients = [{"name": walk.names.of(leaf.array), "value": self.value(x)} for leaf, x in leaves]
         return [*frames, {"kind": "end", "gradients": gradients}]
 
-    def sums(self, parts: Sequence[Part], told: dict[int, Array], whole: bool = True) -> list[Json]:
+    def sums(self, parts: Sequence[Part], totals: dict[int, Array], whole: bool = True) -> list[Json]:
         """What is added to which cotangents, which are brought up to date; unless it is told `whole`, the parts are counted."""
         by_slot: dict[int, list[Part]] = {}
         for one in parts:
             by_slot.setdefault(one[0], []).append(one)
         rows = []
         for slot, added in by_slot.items():
-            x, before, shown = added[0][1], told.get(slot), added if whole else []
+            x, before, shown = added[0][1], totals.get(slot), added if whole else []
             for _, _, part, _ in added:
-                sweep.add(told, slot, part)
+                sweep.add(totals, slot, part)
             if x not in self.inner:
-                facts = {"array": self.array(x), "before": self.value(before), "after": self.value(told[slot])}
+                facts = {"array": self.array(x), "before": self.value(before), "after": self.value(totals[slot])}
                 values, whys = [self.value(part) for _, _, part, _ in shown], [why for *_, why in shown]
                 rows.append({**facts, "parts": values, "whys": whys, "count": len(added)})
         return rows
@@ -279,7 +279,7 @@ class _Page:
     def why(self, position: int, step: Step, i: int, part: Array) -> Json:
         """How a cotangent becomes what is added at an input."""
         entry, cotangents = self.entries[position], self.came[position]
-        derivative = local(Pass(entry, step, i, cotangents, part, self.walk.names, self.walk.of))
+        derivative = local(StepAtInput(entry, step, i, cotangents, part, self.walk.names, self.walk.of))
         self.locals[position, i] = derivative
         return self.factor(derivative, derivative.back, next(iter(cotangents.values())), part.shape)
 
@@ -461,16 +461,16 @@ def _largest(x: Array) -> float:
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
-def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int], int]]:
+def _code(lines: Iterable[SourceLine | None]) -> tuple[list[Json], dict[tuple[str, int], int]]:
     """The lines of the user's code and what is around them, by file; and the row of each line in that."""
     files: dict[str, set[int]] = {}
     for line in lines:
         if line is not None:
             files.setdefault(line.file, set()).add(line.number)
     rows: list[Json] = []
-    row_of = {}
+    row_at = {}
     for file, own in files.items():
-        rows.append({"file": str(Line(file, 0, "", "")).rpartition(":")[0]})
+        rows.append({"file": str(SourceLine(file, 0, "", "")).rpartition(":")[0]})
         near = range(max(min(own) - 1, 1), max(own) + 1)  # also the line above, and no gap of less than three lines
         numbers = [n for n in near if own & {n, n + 1} or own >= {n - 1, n + 2}]
         texts = [linecache.getline(file, n).rstrip() for n in numbers]
@@ -479,6 +479,6 @@ def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int
             if number != before + 1:
                 rows.append({"gap": True})
             if number in own:
-                row_of[file, number] = len(rows)
+                row_at[file, number] = len(rows)
             rows.append({"number": number, "text": text[indent:]})
-    return rows, row_of
+    return rows, row_at

@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...places import Line, line_of
+from ...places import SourceLine, line_of
 from ...tape.recording import Entry
 from .listing import name_of
 from .tables import cases, cut, terminal_width
@@ -26,7 +26,7 @@ class Reason(NamedTuple):
     message: str
     remedy: str
     operation: str | None = None
-    line: Line | None = None
+    line: SourceLine | None = None
 
     def __str__(self) -> str:
         most = terminal_width() - INDENT
@@ -40,7 +40,7 @@ class At(NamedTuple):
     """An operation and a line, either of which may be unknown."""
 
     operation: str | None = None
-    line: Line | None = None
+    line: SourceLine | None = None
 
 
 def at(entry: Entry | None) -> At:

@@ -38,7 +38,7 @@ from .inside import traced
 from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
 from .operations import Code, pattern_of, written
-from .scopes import Function, Key, Names, Statement, new_key
+from .scopes import Definition, Key, KeyNames, Statement, new_key
 from .sourced import Sourced
 from .spelling import array_text
 from .trees import FEW, Path, item
@@ -159,10 +159,10 @@ class Writer:
 
     def __init__(self, code: Code, derivative: Callable[[Writer, Line, Sequence[Line], int, Scope], list[Statement]]):
         self.code, self.derivative, self.reserved = code, derivative, set(code.scope.taken)
-        self.names = Names()
+        self.names = KeyNames()
         self.results = Results((), ())
         self.functions: list[list[str]] = []
-        self.definitions: dict[Key, Function] = {}  # of functions that are called, by their keys
+        self.definitions: dict[Key, Definition] = {}  # of functions that are called, by their keys
         self.known: dict[tuple[CodeType, str], Key] = {}
         self.callers: dict[Key, list[Running]] = {}  # of these functions
         self._texts: dict[str, str] = {}  # the names of the functions that are written, by their texts
@@ -198,7 +198,7 @@ class Writer:
         self._computed = computed = trees.Computed(self._entries if self.folds else (), paths, shapes, named)
         self.places.update(computed.paths)
         self.shapes |= computed.shapes
-        self.names.wishes |= computed.names
+        self.names.hints |= computed.names
         for tree, of in computed.of.items():
             if not self.nested.isdisjoint(of):
                 self.nested.add(tree)
@@ -243,7 +243,7 @@ class Writer:
         ends, starts = [line.outputs[j] for j in line.active_outs], [line.inputs[i] for i in line.active_ins]
         query = Query(opened[0], ends, [Source(x, watched=True) for x in starts], include_nondifferentiable=True)
         lines = self.lines(*query.program(), opened[1])
-        return lines if isinstance(line.op, JointOp) else self.with_constants(lines, *opened)
+        return self.with_constants(lines, *opened)
 
     def open(
         self, entries: Sequence[Entry], calls: Sequence[tuple[Running, ...]], position: int | None
@@ -264,6 +264,13 @@ class Writer:
         """An entry of the recording, or of what was opened, by its position in `made`."""
         return self._entries[position]
 
+    def position(self, positions: Iterable[int], stop: int) -> int:
+        """The last of some positions of entries, of which those from `stop` on are where the call is that was opened."""
+        position = max(positions)
+        while position >= stop:
+            position = next(outer for start, end, outer in self._around if start <= position < end)
+        return position
+
     def with_constants(self, lines: list[Line], recording: Recording, made: ValueMap[int]) -> list[Line]:
         """The lines of a call, with those that compute what varies nowhere, as a mask or an index: it is not data."""
         here = ValueSet(x for line in lines for x in line.outputs)
@@ -274,17 +281,10 @@ class Writer:
                 every = tuple(range(len(outputs)))
                 lines.append(Line(op, inputs, outputs, (), every, self._calls[made[outputs[0]]], inside_of(entry)))
         here.update(x for line in lines for x in line.outputs)
-        lines.sort(key=lambda line: self._position_among(made, line.outputs))
+        stop = max(made.values(), default=0) + 1
+        lines.sort(key=lambda line: self.position([made.get(x, self.made.get(x, -1)) for x in line.outputs], stop))
         actives = (tuple([i for i, x in enumerate(line.inputs) if i in line.active_ins or x in here]) for line in lines)
         return [line._replace(active_ins=active) for line, active in zip(lines, actives, strict=True)]
-
-    def _position_among(self, made: ValueMap[int], values: Sequence[Value]) -> int:
-        """Where in a call values were made, which are `made` there, or in a call in it."""
-        position = min(made.get(x, self.made[x]) for x in values if x in self.made)
-        own = {*made.values()}
-        while position not in own:
-            position = next(outer for start, stop, outer in self._around if start <= position < stop)
-        return position
 
     def _by_leaf(self, line: Line) -> list[Line]:
         """The line; where it makes all leaves of a tree, a line for each."""
@@ -364,14 +364,14 @@ class Writer:
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last else ()
                 used.update(self._parts_of(part, parts, depth + 1 if call else None))
                 if len(parts) == len(outs := found[before].outs) and user:
-                    for key, name in ((out, part) for out, part in zip(outs, parts, strict=True) if out):
-                        self.names.wishes.setdefault(key, name)
+                    named = zip(outs, parts, strict=True)
+                    self.names.hints = {out: part for out, part in named if out and part != "_"} | self.names.hints
                 for x in wanted:
                     if name := stored or used.get(x) or own:
                         key = scope.key(x) if len(wanted) == 1 or not stored else str(found[-1].outs[0])
                         # a name of a library's is taken where there must be one
-                        key = key if user and name != own else self.names.likes.setdefault(key, new_key())
-                        self.names.wishes.setdefault(key, name)
+                        key = key if user and name != own else self.names.arguments.setdefault(key, new_key())
+                        self.names.hints.setdefault(key, name)
             for statement in found[before:]:
                 statement.place = statement.place or (None if here is None else (here.code, here.place))
             name = "" if here is None else bytecode(here.code).stores.get(here.place, "")
@@ -382,7 +382,7 @@ class Writer:
                     whole_tree = Statement([root := self.bind(tree, scope)], self._written(tree, scope))
                     whole_tree.place = None if here is None else (here.code, here.place)
                     found.insert(before, whole_tree)
-                    self.names.wishes |= {root: name} if name else {}
+                    self.names.hints |= {root: name} if name else {}
             later = part[0]
         return found[::-1]
 
@@ -423,9 +423,9 @@ class Writer:
         leaves = jax.tree.map(lambda x: ast.Name(scope.key(x), ast.Load()), self.shapes[tree])
         if trees.is_written_out(leaves):
             return trees.written(leaves)
-        return trees.written(leaves, self.like(self._computed.given(tree), scope))
+        return trees.written(leaves, self.tree_key(self._computed.given(tree), scope))
 
-    def like(self, given: str, scope: Scope) -> Key:
+    def tree_key(self, given: str, scope: Scope) -> Key:
         """A key for all of a tree that is given."""
         key = scope.part((given,), jax.tree.leaves(self.shapes[given]))
         self.shapes[key] = self.shapes[given]
@@ -466,7 +466,7 @@ class Writer:
             return text
         text = scope.key(x) if active else scope.other(x)
         if path := self.paths.get(x):
-            self.names.guesses[text] = item(path[0], path[1:])
+            self.names.pending[text] = item(path[0], path[1:])
         return text
 
     def _filled(self, x: Value) -> str | None:
@@ -559,23 +559,23 @@ class Writer:
             start = len(path)
             self.names.meanings |= {key: item(root, p[start:]) for key, p in there if p[:start] == path}
             handed[root] = part = scope.part(path, [x for _, x in parts])
-            self.names.guesses[part] = item(path[0], path[1:])
+            self.names.pending[part] = item(path[0], path[1:])
             given = [each for each in given if all(each[1] is not x for _, x in parts)]
         result = layout.replaced(layout.one_or_tuple(results), self.names.meanings)
-        if isinstance(result, ast.Name) and self.names.wishes.get(result.id) == "grads":
-            self.names.likes[result.id] = new_key()
-            self.names.wishes[self.names.likes[result.id]] = self.names.wishes.pop(result.id)
-        first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Function([], statements, result)))])}
+        if isinstance(result, ast.Name) and self.names.hints.get(result.id) == "grads":
+            self.names.arguments[result.id] = new_key()
+            self.names.hints[self.names.arguments[result.id]] = self.names.hints.pop(result.id)
+        first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Definition([], statements, result)))])}
         given.sort(key=lambda each: first.get(each[0], len(first)))
         own = {key: (x, active) for key, x, active in given}
         order = self._ordered(code, lines, depth, given, [*handed])
         for key in own:
-            self.names.guesses.pop(key, None)
+            self.names.pending.pop(key, None)
         handed = {key: self.argument(*own[key], scope) if key in own else handed[key] for key in order}
-        self.names.likes |= {key: handed[key] for key in own}
+        self.names.arguments |= {key: handed[key] for key in own}
         head = line_of((code, -1)) if user else None  # no instruction's: the first line
         again = lines[-1].calls[depth].call in self._checkpoints
-        function = Function([*handed], statements, result, name_in(caller, code), head=head, checkpoint=again)
+        function = Definition([*handed], statements, result, name_in(caller, code), head=head, checkpoint=again)
         if not user:
             matrices = [key for key in order[::-1] if key in own and jnp.ndim(own[key][0]) > 1]
             shapes = _Shapes({own[key][0].shape: key for key in matrices})
@@ -585,7 +585,7 @@ class Writer:
         expression = self._applied(code, function, handed, caller)
         if user:
             keys = result.elts if isinstance(result, ast.Tuple) else [result]
-            self.names.likes |= {
+            self.names.arguments |= {
                 out: x.id for out, x in zip(outs, keys, strict=True) if out and isinstance(x, ast.Name)
             }
         return [Statement(outs, expression)]
@@ -606,7 +606,7 @@ class Writer:
     def root(self, path: Path) -> Key:
         """A key for what is in a tree at a path."""
         key, name = new_key(), path[0]
-        (self.names.likes if scopes.is_key(name) else self.names.wishes)[key] = name
+        (self.names.arguments if scopes.is_key(name) else self.names.hints)[key] = name
         whole = self.shapes.get(path[0])
         self.shapes[key] = None if whole is None else trees.part_at(whole, path[1:])
         return key
@@ -621,7 +621,7 @@ class Writer:
                 del scope.trees[key]
         return root
 
-    def _applied(self, code: CodeType, function: Function, handed: Mapping[Key, str], caller: Running) -> ast.expr:
+    def _applied(self, code: CodeType, function: Definition, handed: Mapping[Key, str], caller: Running) -> ast.expr:
         """A call of the printed function that `function` is; or what it does, if that is a call or one operation."""
         raw = self._raw(function, "f")  # before lines are laid out, which depends on the names around
         trees.map_leaves(function, self.names, self.shapes)
@@ -631,43 +631,43 @@ class Writer:
         known = set() if called is None else set(names_in(called.func)) & self.definitions.keys()
         if not function.checkpoint and (known or serves(code.co_filename) and function.is_short()):
             for key in known:
-                if self.names.wishes[key] == "model":
-                    self.names.wishes[key] = function.wish
+                if self.names.hints[key] == "model":
+                    self.names.hints[key] = function.hint
             plain = layout.replaced(function.result if called is None else called, self.names.meanings)
             return layout.replaced(plain, {key: layout.parsed(text) for key, text in handed.items()})
         own = [key for key in dict.fromkeys(re.findall(r"ж\d+", raw)) if key not in self.definitions]
         text = re.sub(r"ж\d+", lambda m: f"v{own.index(m[0])}" if m[0] in own else m[0], raw)
         if (code, text) not in self.known:
             key = self.known[code, text] = new_key()
-            self.names.wishes[key], self.definitions[key], self.callers[key] = function.wish, function, []
+            self.names.hints[key], self.definitions[key], self.callers[key] = function.hint, function, []
         self.callers[self.known[code, text]].append(caller)
         args: list[ast.expr] = [layout.parsed(handed[key]) for key in function.parameters]
         return ast.Call(ast.Name(self.known[code, text], ast.Load()), args, [])
 
-    def _raw(self, function: Function, name: str) -> str:
+    def _raw(self, function: Definition, name: str) -> str:
         """Its text with keys in place of names."""
-        raw = Names(given=_Keys(), meanings=self.names.meanings)
+        raw = KeyNames(given=_Keys(), meanings=self.names.meanings)
         return "\n".join(scopes.lines(function, name, raw))
 
-    def define(self, function: Function) -> None:
+    def define(self, function: Definition) -> None:
         """Names the functions that `function` calls, and writes their text, in the order in which they run."""
         for key in scopes.names_used(function):
             if key in self.definitions and key not in self.names.given:
                 self.define(self.definitions[key])
-                wish, own = self.names.wishes[key], self.definitions[key]
+                hint, own = self.names.hints[key], self.definitions[key]
                 ending = getattr(getattr(own.result, "func", None), "attr", "linear")
-                if own.head is None and self._endings.get(wish, ending) != ending:  # a layer with another activation
-                    wish = f"{wish}_{ending}"
+                if own.head is None and self._endings.get(hint, ending) != ending:  # a layer with another activation
+                    hint = f"{hint}_{ending}"
                 scopes.name_all(own, self.names, self.reserved)
-                lines = scopes.lines(own, own.wish, self.names)
+                lines = scopes.lines(own, own.hint, self.names)
                 same = "\n".join(lines)  # what was recorded in two ways may read alike
                 if same not in self._texts:
-                    name = self._texts[same] = self.code.scope.new(wish)
+                    name = self._texts[same] = self.code.scope.new(hint)
                     self._endings[name] = ending
-                    self.functions.append(lines if name == own.wish else scopes.lines(own, name, self.names))
+                    self.functions.append(lines if name == own.hint else scopes.lines(own, name, self.names))
                 self.names.given[key] = self._texts[same]
 
-    def runnable(self, function: Function, scope: Scope) -> Callable[..., Any]:
+    def runnable(self, function: Definition, scope: Scope) -> Callable[..., Any]:
         """`function`, not yet named, as it will be printed, with the recorded values of the scopes around it."""
         space = self.code.space()
         around: Scope | None = scope
@@ -713,16 +713,16 @@ class Writer:
         return tree in self.nested or len(paths) > FEW or any(len(path) > 2 for path in paths)
 
     def _name_inside(
-        self, x: Value, wish: str | None, active: bool, code: CodeType, parameter_of: Mapping[str | None, str]
+        self, x: Value, hint: str | None, active: bool, code: CodeType, parameter_of: Mapping[str | None, str]
     ) -> str | None:
-        """What a value that a function is given is called: `wish`, as in the function, or as where it came from."""
+        """What a value that a function is given is called: `hint`, as in the function, or as where it came from."""
         path, called = self.paths.get(x), self.called.get(x, "").split(".")[-1]
-        own = wish in parameters_of(code)
+        own = hint in parameters_of(code)
         if path and not (own and not str(path[-1]).isidentifier()):
             return _NUMBER.sub("", str(path[-1]))
         if own or serves(code.co_filename):  # a library's function has names of its own
-            return None if active and not own else wish
-        return parameter_of.get(called, called or wish)
+            return None if active and not own else hint
+        return parameter_of.get(called, called or hint)
 
     def _argument_names(self, values: Sequence[Value], code: CodeType, caller: Running, depth: int) -> ValueMap[str]:
         """The parameters of `code` that these values are for, where its call at `depth` has the expressions for them."""
@@ -755,30 +755,30 @@ class Writer:
         parameter_of = {name: argument for argument, name in handed.items()}
         inside = self.operands.get(lines[-1].calls[depth].call, ValueMap[str]())
         written = self._argument_names([x for _, x, _ in given], code, caller, depth - 1)
-        wishes: dict[Key, str | None] = {}
+        hints: dict[Key, str | None] = {}
         for key, x, active in given:
-            wish = written.get(x) or self._name_inside(x, inside.get(x), active, code, parameter_of)
-            wishes[key] = unused(wish, {*filter(None, wishes.values())}) if wish and wish.isidentifier() else None
-        left = [name for name in arguments if name not in {*wishes.values(), *map(self.names.wish, roots)}]
-        free = [(key, x, active) for key, x, active in given if wishes[key] is None]
+            hint = written.get(x) or self._name_inside(x, inside.get(x), active, code, parameter_of)
+            hints[key] = unused(hint, {*filter(None, hints.values())}) if hint and hint.isidentifier() else None
+        left = [name for name in arguments if name not in {*hints.values(), *map(self.names.hint, roots)}]
+        free = [(key, x, active) for key, x, active in given if hints[key] is None]
         unnamed = [key for key, x, active in free if active or not self._is_made_in(x, lines[-1], depth)]
         if not serves(code.co_filename):  # a library may convert its arguments in any order
             own = {*arguments, *code.co_freevars}
-            unnamed += [root for root in roots if self.names.wish(root) not in own]
+            unnamed += [root for root in roots if self.names.hint(root) not in own]
         if len(unnamed) == 1 or not serves(code.co_filename):
-            wishes |= zip(unnamed, left, strict=False)
-        self.names.wishes |= {key: name for key, _, active in given if (name := wishes[key] or ("" if active else "c"))}
-        self.names.wishes |= {key: wish for key in roots if (wish := wishes.get(key))}
-        fixed = ValueMap((x, wish) for key, x, active in given if not active and (wish := wishes[key]))
+            hints |= zip(unnamed, left, strict=False)
+        self.names.hints |= {key: name for key, _, active in given if (name := hints[key] or ("" if active else "c"))}
+        self.names.hints |= {key: hint for key in roots if (hint := hints.get(key))}
+        fixed = ValueMap((x, hint) for key, x, active in given if not active and (hint := hints[key]))
         self.constants.update(fixed)
-        self._note(caller.call, ((x, handed.get(wishes[key] or "", fixed.get(x))) for key, x, _ in given))
+        self._note(caller.call, ((x, handed.get(hints[key] or "", fixed.get(x))) for key, x, _ in given))
         order = {name: i for i, name in enumerate(arguments)}
         places = {key: -1 for key in roots} | {key: len(order) for key, *_ in given}
         parts = (
-            (name, own) for name in filter(None, wishes.values()) for own in arguments if name.startswith(f"{own}_")
+            (name, own) for name in filter(None, hints.values()) for own in arguments if name.startswith(f"{own}_")
         )
         order = {name: order[own] for name, own in parts} | order  # of a tree they stand where it stood
-        return sorted(places, key=lambda key: order.get(wishes.get(key) or self.names.wish(key) or "", places[key]))
+        return sorted(places, key=lambda key: order.get(hints.get(key) or self.names.hint(key) or "", places[key]))
 
 
 def _note_origin(statements: Sequence[Statement], here: Running) -> None:

@@ -114,7 +114,7 @@ def _part(entry: Entry, kept: Sequence[int]) -> Entry:
         return evaluate(flat, inputs, functools.partial(run_equation, {}), equations=equations)
 
     ins, outs = tuple([entry.inputs[i] for i in used]), tuple([entry.outputs[i] for i in kept])
-    return entry._replace(op=Op(entry.op.name, run), inputs=ins, outputs=outs, kept=None)
+    return entry._replace(op=Op(entry.op.name, run), inputs=ins, outputs=outs, residuals=None)
 
 
 def _outputs(op: Op, inputs: Values, kept: Sequence[int]) -> list[Value]:

@@ -16,16 +16,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...places import Line, line_of
+from ...places import SourceLine, line_of
 from ..writing import headers
 from ..writing.headers import Header
 from ..writing.iteration import Body, Differs, Run, Substitution, repeated
 from . import layout, templates, trees
 from .listing import bytecode
-from .scopes import Function, Key, Loop, Names, Statement, is_key, keys_of, new_key
+from .scopes import Definition, Key, KeyNames, Loop, Statement, is_key, keys_of, new_key
 
 
-def roll(function: Function, names: Names, shapes: Mapping[str, Any]) -> None:
+def roll(function: Definition, names: KeyNames, shapes: Mapping[str, Any]) -> None:
     """Writes the loops in `function`, inner ones first. `shapes`: trees by their keys."""
     templates.indexed(function, names)
     counters: set[Key] = set()
@@ -45,7 +45,7 @@ class _Rolling:
     """Loops of the user's at the instructions from `start` to `stop` of `code`."""
 
     def __init__(
-        self, function: Function, names: Names, shapes: Mapping[str, Any], code: CodeType, start: int, stop: int
+        self, function: Definition, names: KeyNames, shapes: Mapping[str, Any], code: CodeType, start: int, stop: int
     ):
         self.function, self.names, self.shapes = function, names, shapes
         self.code, self.start, self.stop = code, start, stop
@@ -188,7 +188,7 @@ class _Written:
                 self.changed.append((s, []))
                 return _iterated(s.expression)
             rest = new_key()
-            self.names.wishes[rest] = "rest"
+            self.names.hints[rest] = "rest"
             pattern = ", ".join([*["{}"] * len(before), "*{}", *["{}"] * len(after)])
             self.changed.append((s, [replace(s, outs=[*before, rest, *after], pattern=pattern)]))
             return ast.Name(rest, ast.Load())
@@ -214,7 +214,7 @@ class _Written:
         self._name(headers.renamed(self.loop))
         begins = [(name, x) for name, (_, x) in carried.items()]
         # last what is called as what it starts with, which may have the same name if nothing else reads that
-        begins.sort(key=lambda each: names.wish(each[0]) == names.wish(getattr(each[1], "id", "")))
+        begins.sort(key=lambda each: names.hint(each[0]) == names.hint(getattr(each[1], "id", "")))
         same = {ast.dump(x): ast.Name(name, ast.Load()) for name, x in begins}
         for name, before in self.lists.items():
             begins.append((name, ast.List([same.get(ast.dump(x), x) for x in before], ast.Load())))
@@ -222,7 +222,7 @@ class _Written:
         names.meanings |= {key: ast.Name(name, ast.Load()) for key, name in self.last.items() if key != name}
         last = [name for name in dict.fromkeys(self.last.values()) if name not in carried]
         results: list[ast.expr] = [ast.Name(key, ast.Load()) for key in (*nexts, *self.collected, *last)]
-        body = Function([*carried, *self.header.bound()], self.statements, ast.Tuple(results, ast.Load()))
+        body = Definition([*carried, *self.header.bound()], self.statements, ast.Tuple(results, ast.Load()))
         loop = Loop(self.header.target, len(carried), len(self.lists))
         outs: list[Key | None] = [*carried, *self.lists, *last]
         written = Statement(outs, self.header.rows, body, effects=True, origins=self._origins(), place=place, loop=loop)
@@ -237,18 +237,18 @@ class _Written:
         names = self.names
         for name, (to, start) in self.round.carried.items():
             made = [key for key in (*self.keys.get(to, [])[::-1], to) if key]
-            wish = next(filter(None, map(names.wish, made)), None)
-            kept = to in self.keys and wish == names.wish(getattr(start, "id", ""))
-            if wish is not None:
-                names.wishes[name] = wish if kept else renamed.get(wish, wish)
+            hint = next(filter(None, map(names.hint, made)), None)
+            kept = to in self.keys and hint == names.hint(getattr(start, "id", ""))
+            if hint is not None:
+                names.hints[name] = hint if kept else renamed.get(hint, hint)
         for own, keys in self.keys.items():
-            if wish := next(filter(None, map(names.wish, (key for key in keys if key))), None):
-                names.wishes.setdefault(own, wish)
+            if hint := next(filter(None, map(names.hint, (key for key in keys if key))), None):
+                names.hints.setdefault(own, hint)
         for own, key in self.collected.items():
-            names.wishes[key] = headers.collected_in(self.loop, names.wish(own))
-        names.wishes |= self.header.wishes
+            names.hints[key] = headers.collected_in(self.loop, names.hint(own))
+        names.hints |= self.header.hints
 
-    def _origins(self) -> tuple[Line, ...]:
+    def _origins(self) -> tuple[SourceLine, ...]:
         place = self.rounds[0][0].place
         if self.loop is None or (line := line_of(place)) is None:
             return ()

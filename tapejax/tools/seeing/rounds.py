@@ -81,7 +81,7 @@ def _cond(params: Params, inputs: Values, came: Cotangents) -> Part:
 def _scan(params: Params, inputs: Values, came: Cotangents) -> Part | None:
     constants, carried = contents.scan_counts(params)
     parts = inputs[:constants], inputs[constants : constants + carried], inputs[constants + carried :]
-    return _Loop(params["jaxpr"], *parts, params["length"], params["reverse"]).round(came)
+    return _Scan(params["jaxpr"], *parts, params["length"], params["reverse"]).round(came)
 
 
 def _while(params: Params, inputs: Values, came: Cotangents) -> Part | None:
@@ -93,7 +93,7 @@ def _while(params: Params, inputs: Values, came: Cotangents) -> Part | None:
         lambda state: (state[0] + 1, advance(*constants, *state[1])),
         (0, list(carry)),
     )
-    return _Loop(params["body_jaxpr"], constants, carry, [], int(count)).round(came)
+    return _Scan(params["body_jaxpr"], constants, carry, [], int(count)).round(came)
 
 
 _CALLS: dict[str, Callable[[Params, Values, Cotangents], Part | None]] = {
@@ -104,7 +104,7 @@ _CALLS: dict[str, Callable[[Params, Values, Cotangents], Part | None]] = {
 }
 
 
-class _Loop(NamedTuple):
+class _Scan(NamedTuple):
     """A loop. Its `body` takes constants, what is carried and a row of `rows`, and gives what is carried and a row."""
 
     body: JaxProgram

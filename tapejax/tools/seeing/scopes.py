@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ...places import Line, Place
+from ...places import Place, SourceLine
 from ...tape.recording import next_number
 from . import layout
 from .layout import INDENT, WIDTH, names_in
@@ -39,7 +39,7 @@ def keys_of(expression: ast.expr) -> Counter[Key]:
     return Counter(n.id for n in nodes if isinstance(n, ast.Name) and is_key(n.id) and n.id not in bound)
 
 
-def names_used(function: Function) -> Iterator[Key]:
+def names_used(function: Definition) -> Iterator[Key]:
     """The names and keys in a function, in the order in which they are read when it runs."""
 
     def calls(node: ast.AST | None) -> Iterator[Key]:
@@ -74,10 +74,10 @@ class Statement:
 
     outs: list[Key | None]
     expression: ast.expr = ast.Constant(None)
-    function: Function | None = None
+    function: Definition | None = None
     effects: bool = False
     pattern: str = ""  # how results are taken apart: "{0}, ({1}, {2})"
-    origins: tuple[Line, ...] = ()  # the recorded lines that it came of
+    origins: tuple[SourceLine, ...] = ()  # the recorded lines that it came of
     pair: tuple[int, int] | None = None  # the same for those of one ``a, b = f(x), g(x)``
     place: Place | None = None  # the instruction of the function around it that ran it
     loop: Loop | None = None
@@ -91,16 +91,16 @@ class Statement:
 
 
 @dataclass
-class Function:
+class Definition:
     """Parameters, statements and a result. Other keys in it are values of the scopes around it."""
 
     parameters: list[Key]
     statements: list[Statement]
     result: ast.expr
-    wish: str = "f"
+    hint: str = "f"
     comment: str = ""
-    origins: tuple[Line, ...] = ()  # of its result
-    head: Line | None = None  # where it was defined
+    origins: tuple[SourceLine, ...] = ()  # of its result
+    head: SourceLine | None = None  # where it was defined
     defined: bool = False  # whether it is to have a name, though it could be a lambda
     checkpoint: bool = False  # whether a derivative computes it again
 
@@ -138,26 +138,27 @@ class Function:
 
 
 @dataclass
-class Names:
-    """What keys are called: `wishes` as far as the user's code has names; `meanings`: those that are expressions, not names."""
+class KeyNames:
+    """What keys are called. `hints`: the names that the user's code has for them; `given`: those that they got; `meanings`: the
+    expressions that are written in place of others."""
 
-    wishes: dict[Key, str] = field(default_factory=dict)
+    hints: dict[Key, str] = field(default_factory=dict)
     meanings: dict[Key, ast.expr] = field(default_factory=dict)
     given: dict[Key, str] = field(default_factory=dict)
-    guesses: dict[Key, ast.expr] = field(default_factory=dict)  # what will be a meaning, for the length of lines
-    likes: dict[Key, Key] = field(default_factory=dict)  # parameters, with what is handed over for them
+    pending: dict[Key, ast.expr] = field(default_factory=dict)  # meanings to come, for the length of lines
+    arguments: dict[Key, Key] = field(default_factory=dict)  # by parameters, what is handed over for them
 
-    def wish(self, key: Key) -> str | None:
+    def hint(self, key: Key) -> str | None:
         """What the user's code calls `key`, or what is handed over for it."""
-        if key in self.wishes or key not in self.likes:
-            return self.wishes.get(key)
-        like = self.likes[key]
-        like = getattr(self.meanings.get(like), "id", like)
-        return self.given.get(like) or (self.wish(like) if is_key(like) else like)
+        if key in self.hints or key not in self.arguments:
+            return self.hints.get(key)
+        argument = self.arguments[key]
+        argument = getattr(self.meanings.get(argument), "id", argument)
+        return self.given.get(argument) or (self.hint(argument) if is_key(argument) else argument)
 
     def key_in_tree(self, key: Key) -> str | None:
         """The last key of ``params["dense"]["kernel"]``, if that is what is written."""
-        _, path = layout.place_of(self.guesses.get(key, self.meanings.get(key))) or ("", ("",))
+        _, path = layout.place_of(self.pending.get(key, self.meanings.get(key))) or ("", ("",))
         return path[-1] if str(path[-1]).isidentifier() else None
 
     def used(self, keys: Iterable[Key]) -> set[str]:
@@ -198,14 +199,14 @@ class Names:
         return layout.text_of(self.likely(expression))
 
     def _likely(self, key: Key) -> ast.expr:
-        text = self.given.get(key) or self.wish(key) or "t0"
-        return self.meanings.get(key) or self.guesses.get(key) or ast.Name(text, ast.Load())
+        text = self.given.get(key) or self.hint(key) or "t0"
+        return self.meanings.get(key) or self.pending.get(key) or ast.Name(text, ast.Load())
 
 
 # ---- what is used once is written where it is used -------------------------------------------------------------------
 
 
-def inline(function: Function, names: Names, depth: int = 1, values: bool = True, called: bool = True) -> None:
+def inline(function: Definition, names: KeyNames, depth: int = 1, values: bool = True, called: bool = True) -> None:
     """Writes temporaries of `function` where they are used, up to the width of a line. `values`: not only local functions;
     `called`: whether it is no round of a loop."""
     done: list[Statement] = []
@@ -213,7 +214,7 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
     while todo:
         s = todo.pop(0)
         out = (s.outs[0] if len(s.outs) == 1 else None) or ""
-        kept = bool(s.effects or s.pattern or s.function is None and (not values or out in names.wishes))
+        kept = bool(s.effects or s.pattern or s.function is None and (not values or out in names.hints))
         uses = [] if kept else [i for i, t in enumerate(todo) if t.keys()[out]]
         total = sum(todo[i].keys()[out] for i in uses) + keys_of(function.result)[out]
         expression: ast.expr | None = s.expression
@@ -225,7 +226,7 @@ def inline(function: Function, names: Names, depth: int = 1, values: bool = True
                 continue
             inline(s.function, names, depth + 1, values)
             expression = None if s.function.statements or s.function.defined else s.function.as_expression()
-        if total == 1 and out in names.likes:  # a tree, of which parts may be used
+        if total == 1 and out in names.arguments:  # a tree, of which parts may be used
             parts = {key for key, x in names.meanings.items() if out in names_in(x)}
             kept = kept or not all(
                 keys.keys().isdisjoint(parts) for keys in (*(t.keys() for t in todo), keys_of(function.result))
@@ -254,7 +255,7 @@ def _paired(statements: Sequence[Statement]) -> list[Statement]:
     return found
 
 
-def _handed_on(last: Statement, result: ast.expr, names: Names) -> ast.expr | None:
+def _handed_on(last: Statement, result: ast.expr, names: KeyNames) -> ast.expr | None:
     """``jax.grad(f, argnums=(0, 1))(x, y)``, if its results are the `result`."""
     match last.expression, result:
         case ast.Call(func=ast.Call(), args=args), ast.Tuple(elts=elts) if not last.pattern:
@@ -265,12 +266,12 @@ def _handed_on(last: Statement, result: ast.expr, names: Names) -> ast.expr | No
 
 
 def _moved(
-    function: Function,
+    function: Definition,
     todo: list[Statement],
     uses: Sequence[int],
     moved: Statement,
     expression: ast.expr,
-    names: Names,
+    names: KeyNames,
     depth: int,
 ) -> bool:
     """Writes `expression` in the place of what `moved` makes, if lines do not get too long by it; not in local functions."""
@@ -283,7 +284,7 @@ def _moved(
         if s.function is not None:
             return False
         changed = layout.replaced(s.expression, {out: expression})
-        heads = ", ".join("_" if o is None else names.wish(o) or "t0" for o in s.outs)
+        heads = ", ".join("_" if o is None else names.hint(o) or "t0" for o in s.outs)
         shown = layout.statement(f"{heads} = ", names.likely(changed), INDENT * depth)
         own = moved.origins and {*moved.origins} == {*s.origins}  # of one line of the user's
         if max(map(len, shown)) > WIDTH or len(shown) > 1 and not own:
@@ -306,7 +307,7 @@ def _moved(
 # ---- names and text -------------------------------------------------------------------------------------------------
 
 
-def name_all(function: Function, names: Names, reserved: set[str]) -> None:
+def name_all(function: Definition, names: KeyNames, reserved: set[str]) -> None:
     """Gives each key in `function` a name. `reserved`: names that have a meaning already."""
     blocked = reserved | {name for name in names_used(function) if not is_key(name)}
     blocked |= names.used(function.free())
@@ -318,7 +319,12 @@ def name_all(function: Function, names: Names, reserved: set[str]) -> None:
 
 
 def _name_statements(
-    function: Function, names: Names, blocked: set[str], current: dict[str, Key], reserved: set[str], fixed: Set[Key]
+    function: Definition,
+    names: KeyNames,
+    blocked: set[str],
+    current: dict[str, Key],
+    reserved: set[str],
+    fixed: Set[Key],
 ) -> None:
     """Names what the statements of `function` make. `current`: by name the value that has it now; `fixed`: what has a name."""
     uses = [*(s.keys() for s in function.statements), keys_of(function.result)]
@@ -335,7 +341,7 @@ def _name_statements(
         begins = s.effects and len(s.outs) == 1 and not (s.function or s.pattern)
         start = names.given.get(getattr(s.expression, "id", "")) if begins else None
         for out in s.outs:
-            if out is not None and start and names.wish(out) is None and start not in blocked | held:
+            if out is not None and start and names.hint(out) is None and start not in blocked | held:
                 names.given[out] = start  # what a loop begins with, which has no name either
                 current[start] = out
             elif out is not None and out not in fixed:
@@ -344,7 +350,7 @@ def _name_statements(
     _name_lambdas(function.result, names, reserved)
 
 
-def _name_loop(s: Statement, names: Names, blocked: set[str], reserved: set[str]) -> None:
+def _name_loop(s: Statement, names: KeyNames, blocked: set[str], reserved: set[str]) -> None:
     """Names what a loop binds. What is carried keeps its name where nothing reads it after it has changed."""
     round_, loop, fixed = s.function, s.loop, set[Key]()
     assert round_ is not None and loop is not None and isinstance(round_.result, ast.Tuple)
@@ -363,7 +369,7 @@ def _name_loop(s: Statement, names: Names, blocked: set[str], reserved: set[str]
     _name_statements(round_, names, blocked, current, reserved, fixed)
 
 
-def _holders(key: Key, to: Key, round_: Function, others: Sequence[ast.expr], names: Names) -> list[Key]:
+def _holders(key: Key, to: Key, round_: Definition, others: Sequence[ast.expr], names: KeyNames) -> list[Key]:
     """What may have the name of `key`, which is carried, until it is `to`; nothing, if `key` is read after that is made."""
     made = {out: i for i, each in enumerate(round_.statements) for out in each.outs if out}
     if to not in made:
@@ -377,33 +383,33 @@ def _holders(key: Key, to: Key, round_: Function, others: Sequence[ast.expr], na
 
     holders, holder = list[Key](), key
     for out, at in made.items():
-        if at < made[to] and names.wish(out) == names.wish(key) and not (is_read(holder, at) or is_read(out, made[to])):
+        if at < made[to] and names.hint(out) == names.hint(key) and not (is_read(holder, at) or is_read(out, made[to])):
             holders.append(out)
             holder = out
     return [] if is_read(holder, made[to]) else [*holders, to]
 
 
-def _name(key: Key, names: Names, taken: set[str], current: dict[str, Key], default: str) -> None:
-    wish = names.wish(key)
-    if wish is None and default == "t":
+def _name(key: Key, names: KeyNames, taken: set[str], current: dict[str, Key], default: str) -> None:
+    hint = names.hint(key)
+    if hint is None and default == "t":
         name = next(f"t{n}" for n in itertools.count() if f"t{n}" not in taken and f"t{n}" not in current)
     else:
-        name = unused(wish or default, taken)
+        name = unused(hint or default, taken)
     names.given[key] = name
     current[name] = key
 
 
-def _name_lambdas(expression: ast.expr, names: Names, reserved: set[str]) -> None:
+def _name_lambdas(expression: ast.expr, names: KeyNames, reserved: set[str]) -> None:
     for node in ast.walk(expression):  # outer ones first
         if isinstance(node, ast.Lambda):
             own = [arg.arg for arg in node.args.args if is_key(arg.arg)]
             blocked = reserved | {n for n in names_in(node.body) if not is_key(n)} | names.used(keys_of(node))
             for key in own:
-                names.given[key] = unused(names.wish(key) or "x", blocked)
+                names.given[key] = unused(names.hint(key) or "x", blocked)
                 blocked.add(names.given[key])
 
 
-def body(function: Function, names: Names, indent: str) -> list[str]:
+def body(function: Definition, names: KeyNames, indent: str) -> list[str]:
     """The text of what is in `function` but its result; all keys of it have names."""
     found = names.expressions()
     text: list[str] = []
@@ -414,7 +420,7 @@ def body(function: Function, names: Names, indent: str) -> list[str]:
     return text
 
 
-def lines(function: Function, name: str, names: Names, indent: str = "") -> list[str]:
+def lines(function: Definition, name: str, names: KeyNames, indent: str = "") -> list[str]:
     """The text of `function`, all keys of which have names."""
     inner = indent + INDENT
     result = layout.statement("return ", layout.replaced(function.result, names.expressions()), inner)
@@ -429,7 +435,7 @@ def lines(function: Function, name: str, names: Names, indent: str = "") -> list
     return [first, *rest] if not function.comment else [f"{indent}{function.comment}", first, *rest]
 
 
-def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:
+def _statement_lines(s: Statement, names: KeyNames, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:
     if s.loop is not None:
         yield from _loop_lines(s, names, found, indent)
         return
@@ -450,7 +456,7 @@ def _statement_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], 
     yield from layout.with_origins(text, s.origins)
 
 
-def _loop_lines(s: Statement, names: Names, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:
+def _loop_lines(s: Statement, names: KeyNames, found: Mapping[str, ast.expr], indent: str) -> Iterator[str]:
     round_, loop, inner = s.function, s.loop, indent + INDENT
     assert round_ is not None and loop is not None and isinstance(round_.result, ast.Tuple)
     target, rows = (layout.replaced(x, found) for x in (loop.target, s.expression))

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Values
-from ...places import Line
+from ...places import SourceLine
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.recording import Recording, type_of
@@ -125,7 +125,7 @@ def _beside(lines: Sequence[str]) -> str:
 
     if not any(getattr(line, "origins", ()) for line in lines):
         return f"<pre>{html.escape(chr(10).join(lines))}</pre>"
-    rows: list[tuple[tuple[Line, ...], list[str]]] = []
+    rows: list[tuple[tuple[SourceLine, ...], list[str]]] = []
     for line in lines:
         origins = getattr(line, "origins", ())
         if origins or not rows or line[:1].strip() and not rows[-1][1][-1]:
@@ -133,7 +133,7 @@ def _beside(lines: Sequence[str]) -> str:
         else:
             rows[-1][1].append(line)
     body = [shown(bold("recorded", ORANGE), bold("as a function", GREEN))]
-    before: tuple[Line, ...] = ()
+    before: tuple[SourceLine, ...] = ()
     for origins, texts in rows:
         new = sorted((line for line in origins if line not in before), key=lambda line: (line.file, line.number))
         recorded = [f"{faint(line)}  {html.escape(line.text)}" for line in new]
@@ -228,8 +228,8 @@ class Recorded:
         for name, tree in own.items():
             for path, x in trees.leaves_of(tree, lambda x: trees.kind_of(x) == kind) if name != self.parameter else ():
                 if path and trees.kind_of(x) == kind:
-                    wish = next((key for key in path[::-1] if isinstance(key, str)), name)
-                    found[unused(identifier(wish), {*own, *found})] = (name, *path)
+                    hint = next((key for key in path[::-1] if isinstance(key, str)), name)
+                    found[unused(identifier(hint), {*own, *found})] = (name, *path)
         return found
 
     def places(self) -> ValueMap[Path]:
@@ -272,7 +272,7 @@ def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:
     return [path[start:] for path in paths]
 
 
-class Module:
+class PrintedModule:
     """Printed functions that share helpers, constants and names. Each that is added may call those of the user's in others.
 
     ``functions`` are the texts of definitions, each after those that it calls; ``constants`` the lines that define small
@@ -334,9 +334,9 @@ class Module:
         places = [*zip(parts.held(), parts.tree(), strict=True)]
         places += [(each.array, (each.name, *each.path)) for each in parts.arguments if each.path]
         given, inner = parts.trees(), parts.parts()
-        for wish, (root, *path) in inner.items():
-            given[wish] = trees.part_at(given[root], path)
-            places += [(x, (wish, *way)) for way, x in trees.leaves_of(given[wish])]
+        for hint, (root, *path) in inner.items():
+            given[hint] = trees.part_at(given[root], path)
+            places += [(x, (hint, *way)) for way, x in trees.leaves_of(given[hint])]
         writer.lines(program, values)  # which opens calls
         writer.take_trees(ValueMap(each for each in ValueMap(places).items() if each[1]), given, parts.places())
         lines = writer.lines(program, values)
@@ -351,7 +351,7 @@ class Module:
 
         def like(tree: Nest) -> str | None:
             names = (name for name, x in given.items() if trees.kind_of(x) == trees.kind_of(tree) and not self.flat)
-            return next((writer.like(name, scope) for name in names), None)
+            return next((writer.tree_key(name, scope) for name in names), None)
 
         writer.want_trees([leaf.array for leaf in parts.ends.leaves], scope)
         result = layout.parsed(packed(parts.target, iter(ends), like))
@@ -362,9 +362,9 @@ class Module:
         names = writer.names
         for x, key in scope.keys.items():
             if "[" not in parts.names.get(x, "["):  # no parts of containers
-                names.wishes.setdefault(key, identifier(parts.names[x]))
+                names.hints.setdefault(key, identifier(parts.names[x]))
         roots, unpacking = self._sources(parts, scope, inner)
-        function = scopes.Function(
+        function = scopes.Definition(
             [key for name, key in roots.items() if name not in inner], [*unpacking, *statements], result
         )
         if parts.arguments:  # another shape may need another program: a mean that is a division by a number is one
@@ -384,7 +384,7 @@ class Module:
         self.main[name] = scopes.lines(function, name, names)
         return name
 
-    def _name_constants(self, parts: Recorded, scope: recorded.Scope, function: scopes.Function) -> None:
+    def _name_constants(self, parts: Recorded, scope: recorded.Scope, function: scopes.Definition) -> None:
         """Defines the constants that `function` uses; that a loop begins with in the function, if nothing else reads it."""
         writer, names = self.writer, self.writer.names
         used = Counter(key for s in function.statements for key in s.keys()) + scopes.keys_of(function.result)
@@ -402,7 +402,7 @@ class Module:
                 text = array_text(x, FEW) if key in starts and used[key] == 1 else None
                 called = parts.names.get(x) or parts.unnamed.get(x) or writer.constants.get(x)
                 most = NAMED_WRITTEN_OUT if called else WRITTEN_OUT
-                called = called or unused("c", {*names.wishes.values()})
+                called = called or unused("c", {*names.hints.values()})
                 names.meanings[key] = layout.parsed(text or self.code.constant(x, called, most))
 
     def _rows(self, parts: Recorded, loop: scopes.Statement, rows: Sequence[Array]) -> str:
@@ -411,7 +411,7 @@ class Module:
         for x, name in parts.names.items():
             if type_of(x) == type_of(every) and "[" not in name and np.array_equal(x, every):
                 return self.code.constant(x, name)
-        called = self.writer.names.wish(loop.function.parameters[-1]) if loop.function else None
+        called = self.writer.names.hint(loop.function.parameters[-1]) if loop.function else None
         return self.code.constant(jnp.asarray(every), f"{called or 'row'}s")
 
     def _sources(
@@ -424,9 +424,9 @@ class Module:
         if single:
             first = keys[0] or first
         texts, paths = list(_paths(parts.sources, first)), parts.tree()
-        wishes = {key: parts.names.get(x) for key, x in zip(keys, held, strict=True) if key}
-        names.wishes |= {key: identifier(wish) for key, wish in wishes.items() if wish}
-        names.wishes[first] = identifier(parts.names.get(held[0], "x")) if single else parts.parameter
+        hints = {key: parts.names.get(x) for key, x in zip(keys, held, strict=True) if key}
+        names.hints |= {key: identifier(hint) for key, hint in hints.items() if hint}
+        names.hints[first] = identifier(parts.names.get(held[0], "x")) if single else parts.parameter
         statements: list[scopes.Statement] = []
         whole = isinstance(parts.sources, (list, tuple)) and all(keys) and not any(paths)
         if whole and keys and texts == [f"{first}[{i}]" for i in range(len(keys))]:
@@ -440,22 +440,22 @@ class Module:
         for each in parts.arguments:
             key = scope.keys.get(each.array) or scopes.new_key()
             root = roots.setdefault(each.name, scopes.new_key() if each.path else key)
-            names.wishes[root] = each.name
+            names.hints[root] = each.name
             if each.path:
                 names.meanings[key] = trees.item(root, each.path)
-        for wish, (above, *rest) in inner.items():
-            tree = roots[wish] = scopes.new_key()
-            names.wishes[tree], names.meanings[tree] = wish, trees.item(roots[above], tuple(rest))
-            leaves = ((way, scope.keys.get(x)) for way, x in trees.leaves_of(self.writer.shapes[wish]))
+        for hint, (above, *rest) in inner.items():
+            tree = roots[hint] = scopes.new_key()
+            names.hints[tree], names.meanings[tree] = hint, trees.item(roots[above], tuple(rest))
+            leaves = ((way, scope.keys.get(x)) for way, x in trees.leaves_of(self.writer.shapes[hint]))
             names.meanings |= {key: trees.item(tree, way) for way, key in leaves if key is not None}
         for key, path in scope.trees.items():
             names.meanings[key] = trees.item(roots[path[0]], path[1:])
         return roots, statements
 
 
-def printed(parts: Recorded, flat: bool) -> Module:
+def printed(parts: Recorded, flat: bool) -> PrintedModule:
     """What a tape recorded, written as code."""
-    module = Module(flat=flat)
+    module = PrintedModule(flat=flat)
     module.write(parts)
     return module
 

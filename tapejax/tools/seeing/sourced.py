@@ -52,7 +52,7 @@ class Sourced:
             return [Statement([scope.key(wanted[0])], layout.parsed(f"{fill(text, args)}[{at}]"))]
         if len(parts) == len(own):  # all of them have names in the source
             keys = [out or new_key() for out in outs]
-            writer.names.wishes |= {key: name for key, name in zip(keys, parts, strict=True) if name != "_"}
+            writer.names.hints |= {key: name for key, name in zip(keys, parts, strict=True) if name != "_"}
             outs = [*keys]
         return [Statement([*outs], layout.parsed(fill(text, args)))]
 
@@ -105,7 +105,10 @@ class Sourced:
                 line = Line(op, inputs, outputs, (), tuple(range(len(outputs))), running, inside_of(entry))
                 self.optional.update((x, line) for x in outputs)
         more = ValueMap((line.outputs[0], line) for line in self.optional.values()).values()
-        return sorted([*lines, *more], key=lambda line: self._position(line.outputs))
+        stop = len(recording.entries)
+        return sorted(
+            [*lines, *more], key=lambda line: writer.position([writer.made.get(x, -1) for x in line.outputs], stop)
+        )
 
     def is_line(self, x: Value, scope: Scope) -> bool:
         """Whether what varies nowhere is computed here, by an expression of the source."""
@@ -122,11 +125,3 @@ class Sourced:
         if self._reached is None or self._reached[0] != len(writer._entries):  # calls were opened
             self._reached = len(writer._entries), Graph(writer._entries).after(self._sources)
         return x not in self._reached[1]
-
-    def _position(self, values: Sequence[Value]) -> int:
-        """Where in the recording values were made; those of an opened call where that is."""
-        writer = self.writer
-        position = max(writer.made.get(x, -1) for x in values)
-        while position >= len(writer._recording.entries):
-            position = next(outer for start, stop, outer in writer._around if start <= position < stop)
-        return position

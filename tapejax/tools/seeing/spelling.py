@@ -103,12 +103,12 @@ def _spelling(
     shapes = tuple((aval.shape, aval.dtype) for aval in kinds)
     try:
         form = canonical(closed, inputs)
-        told = canonical_form.exact(static)
+        static_key = canonical_form.exact(static)
     except UncacheableError:
         return None
     primitive = None if eqn is None else eqn.primitive.name
     # what a text such as `jnp.sum(x)` is traced to is a matter of JAX's settings
-    key = (name, primitive, form, tuple(holes), same, told, shapes, trace_context())
+    key = (name, primitive, form, tuple(holes), same, static_key, shapes, trace_context())
     (found,) = _spellings.get(key, _find_spelling, name, closed, form, avals, holes, same, eqn, static)
     return None if found is None else fill(found, args)
 
@@ -245,8 +245,8 @@ def _candidates(name, closed, avals, holes, eqn, form, static) -> Iterator[str]:
     yield from _filled(_ROWS.get(plain, ()), holes, facts)
     if plain in ("einsum", "tensordot", "dot_general"):
         yield from _einsums(list(equations_in(closed)), holes)
-    wishes = plain, name, plain.removeprefix("reduce_"), _ALIASES.get(plain, plain), plain.replace("_", "")
-    names = dict.fromkeys(wishes)
+    candidates = plain, name, plain.removeprefix("reduce_"), _ALIASES.get(plain, plain), plain.replace("_", "")
+    names = dict.fromkeys(candidates)
     for module in _MODULES:
         namespace = eval(module, dict(SCOPE))
         for found in names:
@@ -431,12 +431,12 @@ def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
             shapes.update({out: first} if row[0] == "regroup" else {})
             return [out]
         avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
-        told = {
+        static = {
             key: plain
             for key, value in eqn.params.items()
             if key != "name" and (plain := _plain(value)) is not None and not _default(key, value, avals)
         }
-        params = canonical_form.parameters(eqn.primitive, told)
+        params = canonical_form.parameters(eqn.primitive, static)
         name = "add" if eqn.primitive.name == "add_any" else eqn.primitive.name
         return add((name, params, ins, avals), len(eqn.outvars))
 

@@ -65,7 +65,7 @@ class Row(NamedTuple):
         return left + " ".join([self.call, *self.ins])
 
 
-class _Function:
+class _Replayed:
     """What `walk` differentiates, as a function from sources to targets. Of those that no path connects, the slot is None."""
 
     def __init__(self, walk: Backward):
@@ -91,7 +91,7 @@ def _distinct(slots: Sequence[int | None], arrays: Values) -> tuple[list[int | N
 def programs(walk: Backward) -> Programs | None:
     """The programs of what `walk` differentiates; None where a source is computed from another, where a source or target is an
     integer, and of what JAX cannot trace or linearize."""
-    run = _Function(walk)
+    run = _Replayed(walk)
     if not {slot for _, slot in run.made}.isdisjoint(run.starts) or len(walk.program.steps) > OPERATIONS:
         return None
     sources = run.sources
@@ -133,8 +133,8 @@ def listed(walk: Backward) -> list[dict[str, Any]] | None:
     """
     if (parts := programs(walk)) is None:
         return None
-    function = _Function(walk)
-    writer = _Writer(walk, function)
+    function = _Replayed(walk)
+    writer = _ProgramWriter(walk, function)
     forward, read = writer.written(parts.forward, "")
     kept = read[len(function.ends) + len(function.made) :]
     linear, tangents = writer.written(parts.linear, "d", kept)
@@ -187,10 +187,10 @@ def _in_units(rows: Sequence[Row], units: dict[int, str], mark: str, needed: Seq
     return made
 
 
-class _Writer:
+class _ProgramWriter:
     """Writes programs, equation by equation. What has no name on the tape is given a letter that no other value has."""
 
-    def __init__(self, walk: Backward, function: _Function):
+    def __init__(self, walk: Backward, function: _Replayed):
         self.walk, self.function, self.of = walk, function, walk.names.of
         arrays = walk.active()
         taken = {*map(self.of, [*arrays.values(), *walk.values, *function.sources, *function.targets])}

@@ -19,7 +19,7 @@ import numpy as np
 from ...execution.host.numpy_errors import with_errors
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value, Values
-from ...places import Line
+from ...places import SourceLine
 from ...tape import active, structures
 from ...tape import sweep as derivatives
 from ...tape.derivative import DerivativeOp
@@ -62,7 +62,7 @@ class BackwardStep(NamedTuple):
         return listing.name_of(self.entry)
 
     @property
-    def line(self) -> Line | None:
+    def line(self) -> SourceLine | None:
         return self.entry.line
 
     def __str__(self) -> str:
@@ -230,7 +230,7 @@ def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
         named = [(html.escape(f"∂{steps[0].of}/∂{name}"), x) for name, x in values]
         return "".join(f"<div>{name} {faint(type_of(x))}{small_html(x)}</div>" for name, x in named)
 
-    def place(line: Line | None) -> str:
+    def place(line: SourceLine | None) -> str:
         return f"{faint(line)} {html.escape(line.text)}" if line else ""
 
     rows = [(step.number, step.operation, step.incoming, step.outgoing, step.line) for step in steps]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...places import Line
+from ...places import SourceLine
 
 BAR = 24  # the length of the longest bar of text
 LEAST = 12  # the characters that a column keeps whose texts may be cut
@@ -33,7 +33,7 @@ class Rows(Sequence[Item]):
         return self.rows[index]
 
 
-def line_text(line: Line | None) -> str:
+def line_text(line: SourceLine | None) -> str:
     """A line of the user's code with its place: ``train.py:3  y = x * x``; empty where there is none."""
     return f"{line}  {line.text}" if line else ""
 

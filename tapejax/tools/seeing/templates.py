@@ -13,7 +13,7 @@ from ..writing.iteration import Flat, Substitution
 from . import layout
 from .layout import names_in
 from .listing import bytecode
-from .scopes import Function, Key, Names, Statement, is_key, keys_of
+from .scopes import Definition, Key, KeyNames, Statement, is_key, keys_of
 
 
 def _expressions(s: Statement, bound: dict[str, int]) -> Iterator[tuple[Any, dict[str, int]]]:
@@ -64,7 +64,7 @@ def resolved(s: Statement, meanings: Mapping[Key, ast.expr]) -> Statement:
     return replace(changed(s, inside), expression=s.expression)
 
 
-def _bound(function: Function) -> Iterator[Key]:
+def _bound(function: Definition) -> Iterator[Key]:
     yield from function.parameters
     for s in function.statements:
         yield from (out for out in s.outs if out)
@@ -81,7 +81,7 @@ def changed(s: Statement, by: ast.NodeTransformer) -> Statement:
     return replace(s, expression=expression, function=replace(s.function, statements=statements, result=result))
 
 
-def indexed(function: Function, names: Names) -> None:
+def indexed(function: Definition, names: KeyNames) -> None:
     """Writes ``x[0]`` in place of ``x[:1]`` and of the ``[0]`` of that, as it is printed."""
     uses = sum((s.keys() for s in function.statements), keys_of(function.result))
     done: list[Statement] = []
@@ -89,7 +89,7 @@ def indexed(function: Function, names: Names) -> None:
         before = done[-1] if done else None
         match s.expression:
             case ast.Subscript(value=ast.Name(id=key)) if before and before.outs == [key] and uses[key] == 1:
-                if isinstance(before.expression, ast.Subscript) and key not in names.wishes and s.function is None:
+                if isinstance(before.expression, ast.Subscript) and key not in names.hints and s.function is None:
                     taken = layout.replaced(s.expression, {key: before.expression})
                     s = replace(s, expression=layout.parsed(layout.text_of(taken)))
                     done.pop()

@@ -10,13 +10,13 @@ import numpy as np
 
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value
-from ...places import Line, Place, line_of
+from ...places import Place, SourceLine, line_of
 from ...tape.recording import Entry, Recording
 from ...tape.slicing import Relevant
 from ...tf.values.shown import number_text
 from ...tf.values.structures import is_variable
 from ...tf.values.types import Array
-from .flow import KERAS_GIVES_NUMPY, PYTHON_VALUES, Assignment, Text, root, scope_of, sign_in
+from .flow import KERAS_GIVES_NUMPY, PYTHON_VALUES, Assignment, SourceText, root, scope_of, sign_in
 from .graph_evidence import GraphEvidence
 from .listing import Variables, running, watched_as
 from .reasons import At, Reason, at, reason
@@ -34,7 +34,7 @@ def _has_not_run(statement: Assignment, wanted: str, line: int | None) -> bool:
     return line is not None and statement.line.number > line
 
 
-def _keras_gave(code: str, line: Line | None, binds: str, so: str = "to the tape constants") -> Reason | None:
+def _keras_gave(code: str, line: SourceLine | None, binds: str, so: str = "to the tape constants") -> Reason | None:
     """That `code` calls a method of Keras that gives NumPy arrays or Python's numbers."""
     for case in KERAS_GIVES_NUMPY:
         if method := sign_in(code, case):
@@ -47,7 +47,7 @@ def number_name(value: object, values: Variables) -> str | None:
     return next((name for name, x in values.items() if x is value), None)
 
 
-class Texts:
+class SourceTexts:
     """The text around the tape's block and around the call of `explain`."""
 
     def __init__(self, recording: Recording, values: Variables):
@@ -57,8 +57,8 @@ class Texts:
         noted += [*(mark.where for mark in recording.marks), *self._places]
         lines = map(line_of, {place for place in noted if place})
         ran = {(line.file, line.number) for line in lines if line is not None}
-        self.block = Text(entered[0] if entered else None, self._places, ran, values)
-        self.here = Text(self._places[0] if self._places else None, self._places, ran, values)
+        self.block = SourceText(entered[0] if entered else None, self._places, ran, values)
+        self.here = SourceText(self._places[0] if self._places else None, self._places, ran, values)
 
     def source(self, position: int) -> tuple[str, frozenset[str]]:
         """The expression for a source in the call of `explain`, and the names in it."""
@@ -78,7 +78,7 @@ class Texts:
 class TextEvidence:
     """What the texts tell of the source at a `position`; `values` are what the user's names hold now."""
 
-    def __init__(self, graph: GraphEvidence, values: Variables, texts: Texts, position: int):
+    def __init__(self, graph: GraphEvidence, values: Variables, texts: SourceTexts, position: int):
         self.graph, self.values, self.texts, self.position = graph, values, texts, position
         self.both = (texts.block, texts.here)
 
@@ -188,7 +188,7 @@ class TextEvidence:
         """The statements that a target was computed by, up to what `stops`, each with the name that it binds."""
         seen: set[tuple[Assignment, str]] = set()
 
-        def before(text: Text, wanted: str, line: int | None) -> Iterator[tuple[Assignment, str]]:
+        def before(text: SourceText, wanted: str, line: int | None) -> Iterator[tuple[Assignment, str]]:
             for statement in text.of(wanted, line):
                 if (statement, wanted) not in seen and not stops(statement, wanted, line):
                     seen.add((statement, wanted))
@@ -261,7 +261,7 @@ class TextEvidence:
         behind = [] if constant is None else graph.breaks([target], [constant])
         return [broken, *graph.breaks(came), *behind, *late], True
 
-    def _start(self, text: Text, target: Array) -> str | None:
+    def _start(self, text: SourceText, target: Array) -> str | None:
         """The name in `text` from which the target can be followed back."""
         names = self.graph.names
         # in the block's function the target may have another name than where `explain` is called
@@ -345,7 +345,7 @@ class TextEvidence:
         self, statement: Assignment, binds: str, came: Sequence[Array] = (), name: str = "its argument"
     ) -> Reason:
         """How the path leaves the tape at a statement, which uses the values `came` of the source `name`."""
-        line: Line | None = statement.line
+        line: SourceLine | None = statement.line
         if (keras := _keras_gave(statement.code, line, binds)) is not None:
             return keras
         for mark in self.graph.marked("state"):

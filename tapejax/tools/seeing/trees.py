@@ -17,7 +17,7 @@ from ...tf.values.structures import leaf_of
 from ...tf.values.types import Nest
 from ..writing.graph import ValueMap
 from . import again, layout
-from .scopes import Function, Key, Names, Statement, keys_of, new_key
+from .scopes import Definition, Key, KeyNames, Statement, keys_of, new_key
 
 Path: TypeAlias = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
 FEW = 3  # so many values of a flat tree are handed over one by one, and summed up term by term
@@ -210,7 +210,7 @@ def item(root: str, path: Path) -> ast.expr:
     return found
 
 
-def map_leaves(function: Function, names: Names, shapes: Shapes) -> None:
+def map_leaves(function: Definition, names: KeyNames, shapes: Shapes) -> None:
     """Replaces trees whose leaves are computed alike from those of others, and lists of all leaves in sums."""
     mapping, done = _Mapping(function, names, shapes), list[Statement]()
     for s in function.statements:
@@ -229,7 +229,7 @@ def map_leaves(function: Function, names: Names, shapes: Shapes) -> None:
 
 
 class _Mapping(ast.NodeTransformer):
-    def __init__(self, function: Function, names: Names, shapes: Shapes):
+    def __init__(self, function: Definition, names: KeyNames, shapes: Shapes):
         self.names, self.shapes = names, shapes
         self.made = {s.outs[0] or "": s.expression for s in function.statements if len(s.outs) == 1 and not s.effects}
         self.uses = dict(sum((s.keys() for s in function.statements), keys_of(function.result)))
@@ -342,17 +342,17 @@ class _Mapping(ast.NodeTransformer):
         if len(parts) < 2 or len(texts) > 1 or not roots or not set(roots.values()) <= keys_of(one).keys():
             return None
         for root, key in roots.items():
-            self.names.wishes[key] = (self.names.wish(root) or "x")[0].replace("f", "x")  # f is the function itself
+            self.names.hints[key] = (self.names.hint(root) or "x")[0].replace("f", "x")  # f is the function itself
         text = layout.text_of(one)
         order = sorted(roots, key=lambda root: text.index(roots[root]))
         if isinstance(one, ast.Name):
             return None, order
-        function = Function([roots[root] for root in order], [], one)
+        function = Definition([roots[root] for root in order], [], one)
         if len(self.names.shown(expression := function.as_expression())) <= layout.WIDTH - 2 * len(layout.INDENT):
             return expression, order
         part, found = last  # in statements, of which as many as fit become one
         steps = [Statement([key], layout.replaced(x, found)) for key, x in self._steps(part)]
-        function = Function(function.parameters, steps, layout.replaced(part, found), defined=True)
+        function = Definition(function.parameters, steps, layout.replaced(part, found), defined=True)
         self.functions.append(Statement([key := new_key()], function=function))
-        self.names.wishes[key] = "each"
+        self.names.hints[key] = "each"
         return ast.Name(key, ast.Load()), order

@@ -16,13 +16,13 @@ from ...places import serves
 from ..writing.unification import Different, Unifier, is_number
 from . import layout, scopes
 from .listing import arguments_of, parameters_of
-from .scopes import Function, Key, new_key
+from .scopes import Definition, Key, new_key
 
 if TYPE_CHECKING:
     from .recorded import Writer
 
 
-def unify(writer: Writer, main: Function) -> None:
+def unify(writer: Writer, main: Definition) -> None:
     """Has each function of the user's that `main` calls printed once, as far as its calls do the same."""
     by_code: dict[CodeType, list[Key]] = {}
     for (code, _), key in writer.known.items():
@@ -51,7 +51,7 @@ def unify(writer: Writer, main: Function) -> None:
 
 def _one(
     writer: Writer, code: CodeType, keys: Sequence[Key], meanings: Mapping[str, ast.expr]
-) -> tuple[Function, list[list[ast.expr]]] | None:
+) -> tuple[Definition, list[list[ast.expr]]] | None:
     """The function that those with these keys are cases of, and for each of them what it is given."""
     functions = [writer.definitions[key] for key in keys]
     base = max(range(len(keys)), key=lambda i: len(functions[i].parameters))
@@ -59,7 +59,7 @@ def _one(
     try:
         one = _in_parallel(unifier, functions, meanings)
         given = unifier.parameters([{*_local(each)} for each in functions])
-        wishes = _arguments(writer, code, keys, unifier, given)
+        hints = _arguments(writer, code, keys, unifier, given)
     except Different:
         return None
     renamed = dict[Key, Key]()
@@ -69,18 +69,18 @@ def _one(
         other = next(node.id for node in (nodes[base], *nodes) if isinstance(node, ast.Name)) if own else None
         if own is not None and alone:
             renamed[name] = own
-        elif other is not None and (wish := writer.names.wish(other)):
-            writer.names.wishes[name] = wish
-    writer.names.wishes |= wishes
+        elif other is not None and (hint := writer.names.hint(other)):
+            writer.names.hints[name] = hint
+    writer.names.hints |= hints
     one.parameters = [*given]
     _rename(one, {name: ast.Name(own, ast.Load()) for name, own in renamed.items()})
     if not one.free().keys() <= {*one.parameters, *writer.definitions}:
         return None
     order = {name: i for i, name in enumerate(parameters_of(code))}
-    place = {key: order.get(writer.names.wish(key) or "", len(order)) for key in one.parameters}
+    place = {key: order.get(writer.names.hint(key) or "", len(order)) for key in one.parameters}
     one.parameters.sort(key=lambda key: place[key])
     head = functions[base]
-    one = replace(one, wish=head.wish, comment=head.comment, origins=head.origins, head=head.head)
+    one = replace(one, hint=head.hint, comment=head.comment, origins=head.origins, head=head.head)
     atoms = {renamed.get(name, name): unifier.atoms[name] for name in given}
     cases = [[atoms[key][i] for key in one.parameters] for i in range(len(keys))]
     for own, case in zip(functions, cases, strict=True):
@@ -89,7 +89,7 @@ def _one(
     return one, cases
 
 
-def _in_parallel(unifier: Unifier, functions: Sequence[Function], meanings: Mapping[str, ast.expr]) -> Function:
+def _in_parallel(unifier: Unifier, functions: Sequence[Definition], meanings: Mapping[str, ast.expr]) -> Definition:
     def one(expressions: Sequence[ast.expr]) -> Any:
         return unifier.one([layout.replaced(x, meanings) for x in expressions])
 
@@ -113,7 +113,7 @@ def _in_parallel(unifier: Unifier, functions: Sequence[Function], meanings: Mapp
     return replace(inside, parameters=[], statements=statements, result=result)
 
 
-def _local(function: Function) -> Iterator[str]:
+def _local(function: Definition) -> Iterator[str]:
     """The names that are bound in it, its parameters not among them."""
     expressions = [function.result]
     for s in function.statements:
@@ -126,7 +126,7 @@ def _local(function: Function) -> Iterator[str]:
         yield from (node.arg for node in ast.walk(expression) if isinstance(node, ast.arg))
 
 
-def _rename(function: Function, names: Mapping[Key, ast.Name]) -> None:
+def _rename(function: Definition, names: Mapping[Key, ast.Name]) -> None:
     def own(key: Any) -> Any:
         return names[key].id if key in names else key
 
@@ -149,9 +149,9 @@ def _arguments(
     calls = [
         [arguments_of(each.code, each.instruction, parameters_of(code)) for each in writer.callers[key]] for key in keys
     ]
-    wishes: dict[Key, str] = {}
+    hints: dict[Key, str] = {}
     every = [x.id for name in given for x in unifier.atoms[name] if isinstance(x, ast.Name)]
-    known = {key for key in every if writer.names.wish(key) in parameters_of(code)}
+    known = {key for key in every if writer.names.hint(key) in parameters_of(code)}
     for name in given:
         numbers = unifier.atoms[name]
         if not any(map(is_number, numbers)) or known.intersection(getattr(x, "id", None) for x in numbers):
@@ -159,7 +159,7 @@ def _arguments(
         fits = [
             own
             for own in parameters_of(code)
-            if own not in wishes.values()
+            if own not in hints.values()
             and all(
                 own in call and is_number(call[own]) and ast.literal_eval(call[own]) == ast.literal_eval(number)
                 for number, of_one in zip(numbers, calls, strict=True)
@@ -169,17 +169,17 @@ def _arguments(
         ]
         if len(fits) != 1:
             raise Different
-        wishes[name] = fits[0]
-    return wishes
+        hints[name] = fits[0]
+    return hints
 
 
 class _Calls(ast.NodeTransformer):
     """Has `one` called in place of others. `cases`: their parameters, and what `one` is given in place of each."""
 
-    def __init__(self, one: Key, cases: Mapping[Key, tuple[Sequence[Key], Sequence[ast.expr]]], names: scopes.Names):
+    def __init__(self, one: Key, cases: Mapping[Key, tuple[Sequence[Key], Sequence[ast.expr]]], names: scopes.KeyNames):
         self.one, self.cases, self.names = ast.Name(one, ast.Load()), cases, names
 
-    def rewrite(self, function: Function) -> None:
+    def rewrite(self, function: Definition) -> None:
         function.result = self.visit(function.result)
         for s in function.statements:
             s.expression = self.visit(s.expression)
@@ -200,7 +200,7 @@ class _Calls(ast.NodeTransformer):
         if [getattr(x, "id", None) for x in given] == [*own]:
             return self.one
         keys = [new_key() for _ in own]
-        self.names.likes |= dict(zip(keys, own, strict=True))
+        self.names.arguments |= dict(zip(keys, own, strict=True))
         renamed = {old: ast.Name(key, ast.Load()) for old, key in zip(own, keys, strict=True)}
         call = ast.Call(self.one, [layout.replaced(x, renamed) for x in given], [])
         return ast.Lambda(layout.arguments([ast.arg(key) for key in keys]), call)

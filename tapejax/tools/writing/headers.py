@@ -17,12 +17,12 @@ Number: TypeAlias = "int | float | None"
 
 @dataclass
 class Header:
-    """``for target in rows``; `meanings`: what is written for what differs; `wishes`: what the names that it binds are to be."""
+    """``for target in rows``; `meanings`: what is written for what differs; `hints`: what the names that it binds are to be."""
 
     target: ast.expr
     rows: ast.expr
     meanings: dict[str, ast.expr] = field(default_factory=dict)
-    wishes: dict[str, str] = field(default_factory=dict)
+    hints: dict[str, str] = field(default_factory=dict)
     counter: str = ""  # the name of the number of the round
 
     def beside(self, target: ast.expr, rows: ast.expr, counts: bool) -> Header:
@@ -57,7 +57,7 @@ def header(
     counter, names = _targets(loop)
     counts = _counts(loop, rounds, skipped, varying)
     index = key()
-    made = Header(ast.Name("_", ast.Load()), _range(counts), wishes={index: counter or "i"}, counter=index)
+    made = Header(ast.Name("_", ast.Load()), _range(counts), hints={index: counter or "i"}, counter=index)
     rest: dict[str, Sequence[ast.expr]] = {}
     for name, columns in varying.items():
         if (x := _in_terms_of(counts, columns, loop, counter)) is None:
@@ -69,7 +69,7 @@ def header(
     if rest:
         if len(names) == len(rest):
             order = [name for name in whole if name in rest]
-            made.wishes |= dict(zip([*order, *(name for name in rest if name not in order)], names, strict=True))
+            made.hints |= dict(zip([*order, *(name for name in rest if name not in order)], names, strict=True))
         made = made.beside(*_rows(rest, whole), counts == [*range(rounds)])
     return made
 
@@ -123,12 +123,12 @@ class OverRows:
             apart = [changed(s, splitting) for s in written]
             if not splitting.left:
                 row_target, written = _tuple([ast.Name(part, ast.Load()) for part in parts]), apart
-                self.header.wishes |= dict(zip(parts, self._names, strict=True))
+                self.header.hints |= dict(zip(parts, self._names, strict=True))
             else:
                 row_target = ast.Name(row, ast.Load())
         else:
             row_target = ast.Name(row, ast.Load())
-            self.header.wishes |= {row: self._names[0]} if len(self._names) == 1 else {}
+            self.header.hints |= {row: self._names[0]} if len(self._names) == 1 else {}
         counting = finding.left > 0
         made = replace(self.header, target=ast.Name(self._index if counting else "_", ast.Load()))
         self.header = made.beside(row_target, over, True)
@@ -188,15 +188,15 @@ def renamed(loop: ast.For | None) -> dict[str, str]:
     return other
 
 
-def collected_in(loop: ast.For | None, wish: str | None) -> str:
-    """What the user calls the list to which a loop appends what is called `wish`."""
+def collected_in(loop: ast.For | None, hint: str | None) -> str:
+    """What the user calls the list to which a loop appends what is called `hint`."""
     appended = []
     for node in ast.walk(loop) if loop is not None else ():
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[x]):
                 appended.append((name, getattr(x, "id", None)))
-    named = [name for name, x in appended if x == wish] or [name for name, _ in appended]
-    return named[0] if len({*named}) == 1 else f"{wish or 'row'}s"
+    named = [name for name, x in appended if x == hint] or [name for name, _ in appended]
+    return named[0] if len({*named}) == 1 else f"{hint or 'row'}s"
 
 
 def _tuple(parts: Sequence[ast.expr]) -> ast.expr:

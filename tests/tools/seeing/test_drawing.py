@@ -296,10 +296,10 @@ def test_places_are_those_of_isotonic_regression():
     regression = pytest.importorskip("scipy.optimize").isotonic_regression
     rng = np.random.default_rng(0)
     for size in (2, 5, 40):
-        wishes, pulls = rng.normal(size=size), rng.uniform(0.1, 5.0, size)
+        ideals, pulls = rng.normal(size=size), rng.uniform(0.1, 5.0, size)
         offsets = np.cumsum(rng.uniform(0.0, 0.5, size))
-        expected = regression(wishes - offsets, weights=pulls).x + offsets
-        np.testing.assert_allclose(drawing._spread(wishes, offsets, pulls), expected, rtol=1e-12, atol=1e-12)
+        expected = regression(ideals - offsets, weights=pulls).x + offsets
+        np.testing.assert_allclose(drawing._spread(ideals, offsets, pulls), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_source_that_no_gradient_reaches_has_no_blue_frame():

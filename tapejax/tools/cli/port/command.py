@@ -14,7 +14,7 @@ from ....tf.programs.function import functions_run_eagerly, run_functions_eagerl
 from .. import runner
 from . import comparing
 from .comparing import STEPS
-from .module import Module
+from .module import PortedModule
 from .observing import Observer, Place
 from .pieces import Refused
 
@@ -85,7 +85,7 @@ def _refuse(message: str) -> int:
 
 
 def _write(observer: Observer, path: Path, target: Path, tolerance: float) -> int:
-    module = Module(path, observer)
+    module = PortedModule(path, observer)
     text, data = module.written()
     target.write_text(text)
     np.savez_compressed(target.with_suffix(".npz"), **data)

@@ -39,7 +39,7 @@ MOST_SHOWN = 8  # variables, in the docstring
 _CARRY = "params", "state", "opt_state"
 
 
-class Module:
+class PortedModule:
     """What is written for a program whose steps an `Observer` has seen.
 
     Args:
@@ -59,7 +59,7 @@ class Module:
             tape = "no step" if "GradientTape" in text else "no step: no tape"
             raise Refused(path.name, "no step: Keras trains" if ".fit(" in text else tape)
         self.steps = Steps(observer)
-        self.module = source.Module(taken={*_TAKEN})
+        self.module = source.PrintedModule(taken={*_TAKEN})
         self.optimizers: dict[int, tuple[Optimizer, str, list[str]]] = {}  # by id; its name, and what it updates
         self.restored: dict[
             int, dict[str, Any]
@@ -269,7 +269,7 @@ class Module:
             groups[group] = held | values if group in ("params", "state") else values
         return groups
 
-    def _printed(self, kind: Kind, piece: Piece, wish: str, at: str = "") -> str:
+    def _printed(self, kind: Kind, piece: Piece, hint: str, at: str = "") -> str:
         """The name of the function that a piece is; `at` is its line."""
         names = dict(piece.block.before)
         for group, values in piece.labels.items():
@@ -293,7 +293,7 @@ class Module:
             # a function that is not given all of a tree must do nothing to all of it
             given = {g: set(values) for g, values in piece.labels.items() if g not in ("params", "state")}
             function.recorded.partial = {self._local(kind, g) for g in given if given[g] != set(self.groups)}
-            found = self.module.add(function, wish)
+            found = self.module.add(function, hint)
         except (ValueError, TypeError, LookupError, NotImplementedError) as error:
             raise Refused(at or self.path.name, "no code", error=error) from error
         for name, x in self.module.arrays.items():

@@ -111,7 +111,7 @@ class Assigned:
 
 
 @dataclass(eq=False)
-class Step:
+class TrainingStep:
     number: int
     tape: GradientTape
     recording: Recording
@@ -178,12 +178,12 @@ class Observer:
 
     def __init__(self, stop_after: int | None):
         self.stop_after = stop_after
-        self.steps: list[Step] = []
+        self.steps: list[TrainingStep] = []
         self.owners: dict[int, VariableLike] = {}
         self.firsts: dict[int, Array] = {}  # id of a variable -> what it held before it was changed in a step first
         self.carried: dict[str, Carried] = {}
         self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
-        self._step: Step
+        self._step: TrainingStep
         self._count = 0
         self.active: list[GradientTape] = []
         self.traced: list[Gradient] = []  # those that were taken while JAX traced the program
@@ -263,9 +263,9 @@ class Observer:
         tape = GradientTape(persistent=True, watch_accessed_variables=False)
         tape._start("enter")
         assert tape._recording is not None
-        self._step = Step(number, tape, tape._recording)
+        self._step = TrainingStep(number, tape, tape._recording)
 
-    def _carry(self, step: Step, frame: FrameType) -> bool:
+    def _carry(self, step: TrainingStep, frame: FrameType) -> bool:
         """Notes what tensors have become, by their names; returns whether one is another that a gradient is with respect to."""
         if not step.gradients:
             return False
@@ -276,9 +276,9 @@ class Observer:
         )
         for gradient in step.gradients:  # of a tensor that has several names the one that goes on
             for i, x in enumerate(gradient.held):
-                going = [text for text, held in before.items() if held is x and id(names.get(text)) in made]
-                if going and isinstance(gradient.variables[i], Carried):
-                    gradient.variables[i] = self.carried.setdefault(going[0], Carried(going[0]))
+                moving = [text for text, held in before.items() if held is x and id(names.get(text)) in made]
+                if moving and isinstance(gradient.variables[i], Carried):
+                    gradient.variables[i] = self.carried.setdefault(moving[0], Carried(moving[0]))
         pairs = {
             v: x for g in step.gradients for v, x in zip(g.variables, g.held, strict=True) if isinstance(v, Carried)
         }
@@ -294,7 +294,7 @@ class Observer:
                 self._own(carried, old if text in own or old is not x else jnp.zeros_like(x), x)  # type: ignore[arg-type]
         return any(names.get(text, x) is not x for text, x in own.items())
 
-    def _made_of_gradients(self, step: Step) -> set[int]:
+    def _made_of_gradients(self, step: TrainingStep) -> set[int]:
         """The ids of a step's gradients and of what was computed of them, through variables as well."""
         made, origins = {id(x) for each in step.gradients for x in each.found if x is not None}, step.origins
         for entry in step.recording.entries if made else ():
@@ -319,7 +319,7 @@ class Observer:
                 self.steps.pop()
         self.steps.append(step)
 
-    def _goes_on(self, step: Step) -> bool:
+    def _goes_on(self, step: TrainingStep) -> bool:
         """Whether its gradients are with respect to tensors that the step before made."""
         known = {id(x.after) for x in self.steps[-1].events} if self.steps else set()
         return any(id(x) in known for each in step.gradients for x in each.held)

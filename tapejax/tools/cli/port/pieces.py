@@ -21,7 +21,7 @@ from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
 from ...writing.graph import ValueMap
-from .observing import Applied, Assigned, Block, Carried, Gradient, Step
+from .observing import Applied, Assigned, Block, Carried, Gradient, TrainingStep
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
 Label = tuple[str, str]
@@ -74,7 +74,7 @@ class Kind:
     """Steps that are alike: their `pieces`, and of each argument its values, step by step."""
 
     name: str  # of its function
-    steps: list[Step]
+    steps: list[TrainingStep]
     pieces: list[Piece]
     blocks: list[Block]  # the first of each step
     arguments: dict[str, list[Value]] = field(default_factory=dict)

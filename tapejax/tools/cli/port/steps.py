@@ -23,13 +23,13 @@ from ...seeing.parameters import is_parameter_name
 from ...writing.graph import Graph, ValueMap
 from .alike import argument_name, matching, same
 from .comparing import STEPS
-from .observing import Assigned, Carried, Gradient, Observer, Place, Step
+from .observing import Assigned, Carried, Gradient, Observer, Place, TrainingStep
 from .pieces import BETWEEN, Kind, Label, Labels, Piece, Refused, piece_of, where
 
 KINDS = 4  # of steps, at one place: batches of different sizes, say
 
 
-def _in_blocks(step: Step) -> Iterator[Assigned]:
+def _in_blocks(step: TrainingStep) -> Iterator[Assigned]:
     """What a step assigns that was computed in a tape's block."""
     made = step.made_in()
     return (each for each in step.events if id(each.value) in made)
@@ -77,7 +77,7 @@ class Steps:
         for kind in often:
             self._find_arguments(kind)
 
-    def _found(self) -> list[tuple[Step, list[Piece]]]:
+    def _found(self) -> list[tuple[TrainingStep, list[Piece]]]:
         """The steps with their pieces. What is assigned counts if a loss or an update reads it: until nothing new turns up."""
         while True:
             before = len(self.state)
@@ -85,7 +85,7 @@ class Steps:
             if len(self.state) == before:
                 return [(step, pieces) for step, pieces in pairs if pieces]
 
-    def _used(self, step: Step) -> list[Gradient]:
+    def _used(self, step: TrainingStep) -> list[Gradient]:
         """The gradients of which something in a step's updates is made."""
         left_out = {i for each in step.gradients if not each.inside for i in each.entries}
         entries = [entry for i, entry in enumerate(step.recording.entries) if i not in left_out]
@@ -102,7 +102,7 @@ class Steps:
 
         return [each for each in step.gradients if uses(each)]
 
-    def _note_resets(self, steps: list[Step]) -> None:
+    def _note_resets(self, steps: list[TrainingStep]) -> None:
         """What the program sets variables to before each of the steps."""
         pending: dict[str, Value] = {}
         now: dict[str, Value] = {}
@@ -123,12 +123,12 @@ class Steps:
     def name(self, variable: VariableLike) -> str:
         """A name of its own for a variable, which is a Python name."""
         if id(variable) not in self.names:
-            _, wish = self.observer.names.get(id(variable), (None, None))
-            wish = wish or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
-            if id(variable) not in self.trained and self._ends.count(wish.split("/")[-1]) == 1:
-                wish = wish.split("/")[-1]
-            wish = re.sub(r".*seed_generator_state$", "seed", wish.removeprefix("self."))
-            base = re.sub(r"\W+", "_", wish).strip("_") or "variable"
+            _, hint = self.observer.names.get(id(variable), (None, None))
+            hint = hint or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
+            if id(variable) not in self.trained and self._ends.count(hint.split("/")[-1]) == 1:
+                hint = hint.split("/")[-1]
+            hint = re.sub(r".*seed_generator_state$", "seed", hint.removeprefix("self."))
+            base = re.sub(r"\W+", "_", hint).strip("_") or "variable"
             base = base if is_parameter_name(base) else f"v_{base}"
             name = unused(base, self.variables)
             self.names[id(variable)], self.variables[name] = name, variable
@@ -153,7 +153,7 @@ class Steps:
         """The gradients that optimizers are given."""
         return [piece for kind in self.kinds for piece in kind.of_role("change")]
 
-    def after(self, step: Step) -> dict[str, Value]:
+    def after(self, step: TrainingStep) -> dict[str, Value]:
         """What the trained variables held after a step."""
         values = {name: self.initial[name] for name in self.members("params")}
         for each in self.observer.steps[: self.observer.steps.index(step) + 1]:
@@ -162,7 +162,7 @@ class Steps:
             values |= {self.name(a.variable): a.after for a in each.assigned().values()}
         return {name: values[name] for name in self.members("params")}
 
-    def places(self, step: Step) -> list[Place]:
+    def places(self, step: TrainingStep) -> list[Place]:
         """Where gradients are taken and variables changed, which a printed step replaces."""
         inside = {id(each.variable) for each in _in_blocks(step)}  # which the function is given back
         parts: list[Any] = [a for key, a in step.assigned().items() if key in self.trained | self.state - inside]
@@ -172,7 +172,7 @@ class Steps:
 
     # -- pieces
 
-    def _labels(self, step: Step) -> Labels:
+    def _labels(self, step: TrainingStep) -> Labels:
         """What a step's variables held when it began."""
         held = [pair for each in step.applied for pair in zip(each.variables, each.before, strict=True)]
         sources = (pair for g in step.gradients for pair in zip(g.variables, g.held, strict=True))
@@ -188,7 +188,7 @@ class Steps:
                 labels.carried[id(x)] = carried
         return labels
 
-    def _pieces(self, step: Step) -> list[Piece]:
+    def _pieces(self, step: TrainingStep) -> list[Piece]:
         """Those of a step; none if it changes nothing by gradients."""
         used = step.gradients if self.evaluated else self._used(step)
         if not used:
@@ -223,13 +223,13 @@ class Steps:
                 losses.append(piece_of("value", one, entries, target, one.block, known))
         return [*losses, *updates]
 
-    def _values_from(self, step: Step, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
+    def _values_from(self, step: TrainingStep, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
         """What a step assigns to these variables, as far as it was computed in a gradient's block; in none, for None."""
         assigned, made = step.assigned(), step.made_in()
         own = [each for key, each in assigned.items() if key in variables and made.get(id(each.value)) is gradient]
         return {self.name(each.variable): each.value for each in own}
 
-    def _loss(self, step: Step, gradient: Gradient, known: Labels, name: str) -> Piece:
+    def _loss(self, step: TrainingStep, gradient: Gradient, known: Labels, name: str) -> Piece:
         recording = gradient.recording = gradient.recording.folded()
         own = replace(known, by_id=dict(known.by_id))
         for variable, read in recording.variables.values():
@@ -249,7 +249,7 @@ class Steps:
 
     # -- kinds
 
-    def _add(self, step: Step, pieces: list[Piece]) -> None:
+    def _add(self, step: TrainingStep, pieces: list[Piece]) -> None:
         for kind in self.kinds:
             if [(a.role, a.key) for a in kind.pieces] == [(b.role, b.key) for b in pieces]:
                 kind.steps.append(step)
@@ -263,7 +263,7 @@ class Steps:
         self.kinds.append(kind)
         self._require_few(step, pieces)
 
-    def _require_few(self, step: Step, pieces: list[Piece]) -> None:
+    def _require_few(self, step: TrainingStep, pieces: list[Piece]) -> None:
         """Refuses programs whose steps are different programs each time."""
         block = pieces[0].block
         alike = [kind for kind in self.kinds if kind.blocks[0].place == block.place]

@@ -262,7 +262,7 @@ def test_an_error_of_its_own_names_the_line(ported, monkeypatch):
     def fail(*args):
         raise ZeroDivisionError("of port's own")
 
-    monkeypatch.setattr(module.Module, "written", fail)
+    monkeypatch.setattr(module.PortedModule, "written", fail)
     status, printed, _ = ported(BEGIN.format(block=PLAIN, loop=LOOP))
     assert (
         status == 2
@@ -322,9 +322,9 @@ def test_a_gradient_that_changes_nothing_is_left_out(ported):
 
 
 def test_the_comparison_finds_a_wrong_number(ported, monkeypatch):
-    written = module.Module.written
+    written = module.PortedModule.written
     wrong = lambda self: (written(self)[0].replace(" ** 2", " ** 4"), written(self)[1])  # noqa: E731
-    monkeypatch.setattr(module.Module, "written", wrong)
+    monkeypatch.setattr(module.PortedModule, "written", wrong)
     status, printed, text = ported(BEGIN.format(block=PLAIN, loop=LOOP), compare=True)
     assert status == 1 and "beyond the tolerance from step 0 on: this is no rounding" in printed
 
