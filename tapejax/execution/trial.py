@@ -110,31 +110,24 @@ class Trial:
     is one, where `jax.jit` multiplies (see `rewriting`).
     """
 
-    __slots__ = (
-        "_fn",
-        "_divides",
-        "_jitted",
-        "_rewritten",
-        "_plans",
-        "_compiled_runs",
-        "_decided",
-        "_on_decided",
-        "__weakref__",
-    )
+    __slots__ = "_fn _divides _jitted _rewritten _plans _compiled_runs _decided _on_decided __weakref__".split()
 
     def __init__(self, fn: Function, on_decided: Any = None, divides: bool = False):
         self._fn, self._divides = fn, divides
         self._jitted = jit(fn)
         self._rewritten = False  # whether equations have been replaced
         self._plans: dict[Any, Evaluation] = {}
-        self._compiled_runs = 0
-        self._decided = False
+        self._compiled_runs, self._decided = 0, False
         self._on_decided = on_decided
         _trials.add(self)
 
     def forget(self) -> None:
         """Begins anew."""
         self._plans.clear()
+
+    def excess(self, runs: int) -> float:
+        """What so many runs will cost more than compiled ones, in microseconds; of several types the most."""
+        return max([min(runs * plan.cost, plan.left) for plan in self._plans.values()], default=0.0)
 
     def __call__(self, *args: Any) -> Any:
         if self._decided or type(current_trace()) is not EvalTrace or not _plain():
@@ -223,8 +216,7 @@ on_clear(lambda: list(map(Trial.forget, _trials)))
 
 def _kind(x: Value) -> Any:
     if isinstance(x, jax.Array):
-        weak = getattr(x, "weak_type", False)  # keys of random numbers have none
-        return x.shape, x.dtype, weak, x.committed
+        return x.shape, x.dtype, getattr(x, "weak_type", False), x.committed  # keys of random numbers have none
     return (x.shape, x.dtype) if isinstance(x, (np.ndarray, np.generic)) else type(x)
 
 
