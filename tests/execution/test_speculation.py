@@ -913,11 +913,14 @@ def test_without_a_setting_a_plan_is_made_when_it_pays(held, no_shadow, monkeypa
 def test_a_plan_pays_earlier_while_its_operations_are_on_trial(held, no_shadow, monkeypatch):
     monkeypatch.setattr(speculation, "early", speculation._SETTINGS[""])
     monkeypatch.setattr(trial, "enabled", True)
-    excess, begins = trial.Trial.excess, []
+    excess, begins, (w, _) = trial.Trial.excess, [], variables()
     for seen in (excess, lambda self, runs: 0.0, excess):
         forget()
         monkeypatch.setattr(trial.Trial, "excess", seen)
-        trained(plain, 5)
+        for _ in range(5):
+            with tf.GradientTape() as tape:  # of what no other test has run so often that it is compiled
+                y = tf.asinh(tf.sinh(tf.atan(tf.cosh(w))))
+            tape.gradient(y, w)
         ((_, sighting),) = speculation._sightings.items()
         begins.append(sighting.at)
     assert begins[0] == begins[2] < begins[1] / 1.3
