@@ -223,6 +223,29 @@ def test_names_that_other_modules_set_are_those_in_the_table():
     assert {name for path in TREES for name in hooks_in(path)} == listed and len(listed) <= 6
 
 
+def test_arguments_that_are_said_to_be_ignored_are():
+    """The type `Ignored` is where signatures and stubs say which of TensorFlow's options change nothing here."""
+    count = 0
+    for tree in TREES.values():
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef):
+                arguments = [x for x in ast.walk(function.args) if isinstance(x, ast.arg) and x.annotation]
+                ignored = {x.arg for x in arguments if ast.unparse(x.annotation) == "Ignored"}
+                used = {x.id for part in function.body for x in ast.walk(part) if isinstance(x, ast.Name)}
+                assert ignored.isdisjoint(used), function.name
+                count += len(ignored)
+    assert count > 50
+
+
+def test_the_readme_says_how_long_the_wrapper_is():
+    lines = sum(
+        lines_of(text) for path, text in TEXTS.items() if path.relative_to(PACKAGE).parts[0] in ("jaxprs", "tape")
+    )
+    for path in (PACKAGE.parent / "README.md", PACKAGE / "tape" / "__init__.py"):
+        (said,) = re.findall(r"some ([\d,]+) lines", path.read_text(encoding="utf-8"))
+        assert abs(int(said.replace(",", "")) - lines) <= 0.03 * lines
+
+
 def functions_assigning(name):
     return [
         function.name
