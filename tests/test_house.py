@@ -246,6 +246,21 @@ def test_the_readme_says_how_long_the_wrapper_is():
         assert abs(int(said.replace(",", "")) - lines) <= 0.03 * lines
 
 
+def test_the_architecture_lists_the_files_of_the_core():
+    text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    sections = {part.partition("/`")[0]: part for part in text.split("\n## `")}
+    for room, folder in (
+        ("jaxprs",) * 2,
+        ("tape",) * 2,
+        ("execution",) * 2,
+        ("tools", "tools/seeing"),
+        ("tools", "tools/writing"),
+    ):
+        listed = {name.rpartition("/")[2] for name in re.findall(r"`([\w/]+)`", sections[room])}
+        files = {path.stem for path in TEXTS if path.parent == PACKAGE / folder} - {"__init__"}
+        assert files - listed == set(), folder
+
+
 def functions_assigning(name):
     return [
         function.name

@@ -55,7 +55,7 @@ def _moves(devices: Sequence[Any], args: Values) -> bool:
 
 
 def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
-    """The Op of a program without an exact key. What is known of one goes with it; forward, it may be like others."""
+    """The Op of a program without an exact key. What is known of a program goes with it; run forward, it may equal others."""
     op = unrecognised(primitive, params)
     if isinstance(op, JittedOp):
         known = contents.facts(params["jaxpr"])
@@ -77,7 +77,7 @@ class _Shared:
         self.links_by, self.linearized, self.left = links_by, linearized, like
 
     def comes_back(self) -> bool:
-        """Whether it will most likely come once more: there was no like of it, or it came oftener than these are many.
+        """Whether it will most likely come again: there was none like it, or it has come more often than there were such.
 
         One that is made anew at each step may come several times in a step.
         """

@@ -2,7 +2,7 @@
 
 XLA takes 30 to 700 milliseconds for what most operations do in microseconds, and a short program runs most of its operations a
 few times. So an operation is on `Trial` first: NumPy evaluates it where `host.interpreter` can, else XLA
-compiles it with its cheap passes. Each run adds an estimate of what it cost more than a compiled one would have. When that sum
+compiles it with its cheap passes. Each run adds an estimate of how much more it cost than a compiled one. When that sum
 has reached about what a compile costs, the operation is compiled as `jax.jit` compiles it, for good. The estimate depends on
 shapes and on the number of calls alone, never on a clock: a program that is run twice gives the same numbers. Their last digits
 may change at that call, and more where a number on the way overflows, which XLA's algebra may avoid or cause.
@@ -45,9 +45,9 @@ from .rewriting import rewriting, rewritten
 
 # What compiling costs, in microseconds: for the program, and for each of its equations.
 COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
-# What a run by NumPy costs more than a compiled one: for the call, each equation and each number that one reads or writes.
+# How much more a run by NumPy costs than a compiled one: for the call, each equation, each number that one reads or writes.
 CALL, EQUATION, ELEMENT = 25.0, 5.0, 0.0003
-# How many numbers one counts for where NumPy takes longer.
+# As how many numbers one counts, where NumPy takes longer.
 DEAR = {
     **dict.fromkeys(("erf", "erfc"), 100),
     **dict.fromkeys(("scatter", *[f"scatter-{name}" for name in ("add", "sub", "mul", "min", "max")]), 40),
@@ -56,7 +56,7 @@ DEAR = {
 }
 # The same for each multiplication of a convolution: its windows are laid out one by one.
 IN_WINDOWS = 2
-# What a run compiled with XLA's cheap passes costs more, for each number; a window takes it longer, for each number in it.
+# How much more a run compiled with XLA's cheap passes costs, for each number; in a window each number counts as this many.
 CHEAP_ELEMENT, IN_WINDOW = 0.0007, 8
 # The same for each multiplication of a product or convolution, counted in numbers: Eigen's, and those of a loop of XLA's.
 IN_PRODUCT, IN_LOOP = 0.04, 4

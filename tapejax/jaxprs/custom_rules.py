@@ -37,9 +37,9 @@ class _Rule(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """What a ``custom_vjp`` call is made of where two are equal if its `programs` are: `make` gives the call for others.
+    """What a ``custom_vjp`` call of ours is made of: two are equal if their `programs` and `make` are.
 
-    `make` takes programs like these, and gives a function of the call's flat arguments.
+    `make` takes programs like these, and gives the call as a function of its flat arguments.
     """
 
     programs: tuple[JaxProgram, ...]

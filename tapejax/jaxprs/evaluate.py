@@ -20,7 +20,7 @@ def evaluate(
     equations: Sequence[Equation] | None = None,
     wanted: Sequence[Atom] | None = None,
 ) -> list[Any]:
-    """The values of the atoms `wanted` (by default the outputs) after ``run(equation, inputs)`` of the `equations` (all).
+    """Has `run` compute the results of each of the `equations` (by default all); gives the atoms `wanted` (by default the outputs).
 
     A constant, by its identity, is read from `lifted` where it is there.
     """

@@ -66,9 +66,9 @@ class RecordedValues(list[Any]):
 class Query:
     """How the arrays `targets` depend on `sources` in a recording.
 
-    An operation counts if, when it runs, one of its inputs is watched or was computed from a watched one. Then every source
-    among its inputs counts, even if its watch begins later. What a holder held counts only from when it is watched. So it is in
-    TensorFlow: its tape keeps an operation as a whole or not at all, and reading a variable is an operation.
+    An operation counts if one of its inputs is watched when it runs, or was computed from a watched value. Then every source
+    among its inputs counts, also one that is watched only later; what a holder held counts only from the beginning of its watch.
+    TensorFlow does the same: its tape keeps an operation as a whole or not at all, and reading a variable is an operation.
 
     Args:
       recording: of a tape.

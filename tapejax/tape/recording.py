@@ -43,7 +43,7 @@ next_number = itertools.count(1).__next__  # no two calls in this process get th
 
 
 class Residuals(NamedTuple):
-    """What a call leaves for its pullback: `arrays`, and an operation that returns the recorded results, then `arrays`."""
+    """What a call leaves for its pullback: `arrays`, and the operation `op` that gives the recorded results and then `arrays`."""
 
     op: Op
     arrays: tuple[Any, ...]
