@@ -157,20 +157,20 @@ _program_ops: Cache[ProgramOp] = Cache(CACHED_OPS // 2)
 
 def _make_program_op(primitive: Primitive, params: Params, args: Values) -> ProgramOp | NotKept:
     arrays = contents.constants_of(params)
-    again = not arrays and all(map(interning.is_known, contents.jaxprs_in(params)))
+    seen_before = not arrays and all(map(interning.is_known, contents.jaxprs_in(params)))
     op = _op_of_programs(primitive, params, args, arrays)
-    kept = again and not isinstance(op, PythonOp)
+    keep = seen_before and not isinstance(op, PythonOp)
     programs = [
         (name, position, weakref.ref(x))
         for name, value in params.items()
         for position, x in (enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)])
         if isinstance(x, JAXPR_TYPES)
     ]
-    if kept and cache.shadow is None:
+    if keep and cache.shadow is None:
         held = {name for name, _, _ in programs}
         params = {name: x for name, x in params.items() if name not in held}
     entry = ProgramOp(op, arrays.values(), params, programs)
-    return entry if kept else NotKept(entry)
+    return entry if keep else NotKept(entry)
 
 
 def _forget_programs(programs: list[JaxProgram]) -> None:
@@ -211,10 +211,10 @@ def forget(*ops: Op) -> None:
             answer = concerned[id(op)] = op, any(map(concerns, made_of))
         return answer[1]
 
-    for kept, ops_in in rules.caches:
-        for key, _ in kept.items():
+    for table, ops_in in rules.caches:
+        for key, _ in table.items():
             if any(map(concerns, ops_in(key))):
-                kept.discard(key)
+                table.discard(key)
 
 
 def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Op:
