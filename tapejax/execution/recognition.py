@@ -12,15 +12,16 @@ from typing import Any, NamedTuple
 
 import jax
 
-from ..jaxprs import cache, contents, interning, lifting, prints
+from ..jaxprs import cache, contents, custom_rules, interning, lifting, prints
 from ..jaxprs.cache import Cache, NotKept
 from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, snapshot
-from ..jaxprs.dependence import Links
+from ..jaxprs.dependence import Links, type_has_tangent
 from ..jaxprs.fence import EvalTrace, Tracer, current_trace, jaxpr_as_fun, runs_compiled
-from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
+from ..jaxprs.types import Equation, Function, JaxProgram, Params, Positions, Primitive, Value, Values
 from ..tape import rules, runner
 from ..tape.operation import CACHED_OPS, JittedOp, Op, PerturbationOp, PythonOp
 from ..tape.primitives import TracedCall, as_it_came, silent, traced_or_refused, unrecognised
+from ..tape.recording import Entry
 from .schedule import Sightings
 from .trial import Trial
 
@@ -250,7 +251,9 @@ def staged(call: TracedCall) -> Op:
     """The Op under which a call is recognised."""
     same = interning.intern(call.jaxpr)
     if interning.is_uncacheable({"jaxpr": same}) or contents.constants(same) or not contents.compiles(same):
-        return call._replace(jaxpr=same).new_op()
+        op = call._replace(jaxpr=same).new_op()
+        told = custom_rules.call_that_is_told(same)
+        return op if told is None or type(op) is not PerturbationOp else PerturbedCallOp(op, told)
     key = same, call.name, call.closed_over
     return _ops.get(key, _make_jaxpr_op, *key)
 
@@ -264,3 +267,48 @@ def _make_jaxpr_op(closed: JaxProgram, name: str, closed_over: tuple[int, ...]) 
         None if silent is closed else Trial(jaxpr_as_fun(closed)),
         key=(closed, name, closed_over),
     )
+
+
+class PerturbedCallOp(PerturbationOp):
+    """A call of a ``custom_jvp`` function whose rule asks which inputs are perturbed: the equation `call`.
+
+    For those that are, the rule is traced once, and what it traces to is recognised.
+    """
+
+    __slots__ = ("_call", "_found")
+
+    def __init__(self, op: PerturbationOp, call: Equation):
+        super().__init__(op.name, op.fn, op.call, op.links_by, op.reads_variables)
+        self._call = call
+        self._found: dict[Positions, Op | None] = {}
+
+    def for_perturbed(self, perturbed: Positions) -> Op:
+        if perturbed not in self._found:
+            self._found[perturbed] = _for_perturbed(self.name, self._call, perturbed)
+        return (None if rules.has_rule(self.name) else self._found[perturbed]) or self
+
+    def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
+        op = self.for_perturbed(tuple([i for i in active_ins if type_has_tangent(kinds[i])]))
+        return (super() if op is self else op).links(entry, kinds, active_ins)
+
+
+def _for_perturbed(name: str, call: Equation, perturbed: Positions) -> Op | None:
+    """The operation that a call is for one set of perturbed inputs; None if its rule for these has no key."""
+    try:
+        rule, zeros = custom_rules.rule_for(call.params, perturbed)
+    except Exception:  # of any type: the rule is the user's, and raises again where it runs on values
+        return None
+    traced = call.params["call_jaxpr"], rule
+    programs = [*map(interning.intern_forward, traced)]
+    if not all([interning.is_known_forward(x) and contents.compiles(x) and not x.effects for x in traced]):
+        return None
+    key = "perturbed", name, perturbed, zeros, *map(Identity, programs)
+    return _ops.get(key, _make_perturbed_op, name, call, perturbed, zeros, *programs)
+
+
+def _make_perturbed_op(
+    name: str, call: Equation, perturbed: Positions, zeros: tuple[bool, ...], program: JaxProgram, rule: JaxProgram
+) -> Op:
+    params = call.params | {"call_jaxpr": program} | custom_rules.with_rule(call.params, rule, perturbed, zeros)
+    fn = functools.partial(call.primitive.bind, **call.primitive.get_bind_params(params))
+    return Op(name, fn, key=("perturbed", name, perturbed, zeros, program, rule))

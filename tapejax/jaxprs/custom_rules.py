@@ -22,7 +22,7 @@ from .canonical import JAXPR_TYPES, Identity, UncacheableError, asking, open_jax
 from .contents import consts_of
 from .fence import ClosedJaxpr, eval_jaxpr, function_in, stores_in, wrap_init, zeros_of
 from .threads import Setting
-from .types import Function, JaxProgram, Params, Subfun, Value, Values
+from .types import Equation, Function, JaxProgram, Params, Positions, Subfun, Value, Values
 
 # A rule's rule may have another rule, and so on without end (`jax.experimental.ode.odeint`): beyond this it has no key.
 RULES_IN_RULES = 4
@@ -192,6 +192,37 @@ def _traced_jvp(params: Params) -> _Rule:
         return {"jvp_jaxpr_fun": wrap_init(rule, debug_info=thunk.debug_info)}
 
     return _Rule((ClosedJaxpr(jaxpr, consts),), tuple(zeros), parameters)
+
+
+# ---- rules that ask which inputs are perturbed ----------------------------------------------------------------------
+
+
+def call_that_is_told(program: JaxProgram) -> Equation | None:
+    """The one equation of a `program` that only calls a ``custom_jvp`` function whose rule asks for symbolic zeros."""
+    inner = open_jaxpr(program)
+    if len(inner.eqns) != 1 or consts_of(program):
+        return None
+    (eqn,) = inner.eqns
+    told = eqn.primitive.name == "custom_jvp_call" and eqn.params["symbolic_zeros"]
+    return eqn if told and (eqn.invars, eqn.outvars) == (inner.invars, inner.outvars) else None
+
+
+def rule_for(params: Params, perturbed: Positions) -> tuple[JaxProgram, tuple[bool, ...]]:
+    """What the rule of such a call traces to where these inputs are perturbed; and which tangents it gives are zeros."""
+    count = len(params["call_jaxpr"].in_avals)
+    jaxpr, consts, zeros = traced_rule_of(params["jvp_jaxpr_fun"], *[i not in perturbed for i in range(count)])
+    return ClosedJaxpr(jaxpr, consts), tuple(zeros)
+
+
+def with_rule(params: Params, rule: JaxProgram, perturbed: Positions, zeros: tuple[bool, ...]) -> dict[str, Any]:
+    """The parameters by which such a call has `rule`, for these perturbed inputs alone."""
+
+    def traced(*in_zeros: bool) -> Any:
+        if tuple([i for i, zero in enumerate(in_zeros) if not zero]) != perturbed:
+            raise AssertionError(f"a rule that was traced for the perturbed inputs {perturbed}")
+        return open_jaxpr(rule), consts_of(rule), list(zeros)
+
+    return {"jvp_jaxpr_fun": wrap_init(traced, debug_info=params["jvp_jaxpr_fun"].debug_info)}
 
 
 def _traced_vjp(params: Params) -> _Rule:
