@@ -18,8 +18,8 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"
 # a twentieth before a test fails, so that one honest line never does.
 LIMITS = {
     "jaxprs": (1_500, 265),
-    "tape": (1_850, 250),
-    "execution": (2_520, 640),
+    "tape": (1_860, 250),
+    "execution": (2_560, 640),
     "tf": (15_360, 730),
     "tools": (11_400, 620),
 }

@@ -289,26 +289,27 @@ class PerturbedCallOp(PerturbationOp):
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
         op = self.for_perturbed(tuple([i for i in active_ins if type_has_tangent(kinds[i])]))
-        return (super() if op is self else op).links(entry, kinds, active_ins)
+        return super().links(entry, kinds, active_ins) if op is self else op.links(entry, kinds, active_ins)
 
 
 def _for_perturbed(name: str, call: Equation, perturbed: Positions) -> Op | None:
-    """The operation that a call is for one set of perturbed inputs; None if its rule for these has no key."""
+    """The operation that a call is where these inputs are perturbed; None if its rule has no key then."""
+    in_zeros = tuple([i not in perturbed for i in range(len(call.invars))])
     try:
-        rule, zeros = custom_rules.rule_for(call.params, perturbed)
+        rule, zeros = custom_rules.rule_for(call.params, in_zeros)
     except Exception:  # of any type: the rule is the user's, and raises again where it runs on values
         return None
     traced = call.params["call_jaxpr"], rule
     programs = [*map(interning.intern_forward, traced)]
     if not all([interning.is_known_forward(x) and contents.compiles(x) and not x.effects for x in traced]):
         return None
-    key = "perturbed", name, perturbed, zeros, *map(Identity, programs)
-    return _ops.get(key, _make_perturbed_op, name, call, perturbed, zeros, *programs)
+    key = "perturbed", name, in_zeros, zeros, *map(Identity, programs)
+    return _ops.get(key, _make_perturbed_op, name, call, in_zeros, zeros, *programs)
 
 
 def _make_perturbed_op(
-    name: str, call: Equation, perturbed: Positions, zeros: tuple[bool, ...], program: JaxProgram, rule: JaxProgram
+    name: str, call: Equation, in_zeros: tuple[bool, ...], zeros: tuple[bool, ...], program: JaxProgram, rule: JaxProgram
 ) -> Op:
-    params = call.params | {"call_jaxpr": program} | custom_rules.with_rule(call.params, rule, perturbed, zeros)
+    params = call.params | {"call_jaxpr": program} | custom_rules.with_rule(call.params, rule, in_zeros, zeros)
     fn = functools.partial(call.primitive.bind, **call.primitive.get_bind_params(params))
-    return Op(name, fn, key=("perturbed", name, perturbed, zeros, program, rule))
+    return Op(name, fn, key=("perturbed", name, in_zeros, zeros, program, rule))

@@ -22,7 +22,7 @@ from .canonical import JAXPR_TYPES, Identity, UncacheableError, asking, open_jax
 from .contents import consts_of
 from .fence import ClosedJaxpr, eval_jaxpr, function_in, stores_in, wrap_init, zeros_of
 from .threads import Setting
-from .types import Equation, Function, JaxProgram, Params, Positions, Subfun, Value, Values
+from .types import Equation, Function, JaxProgram, Params, Subfun, Value, Values
 
 # A rule's rule may have another rule, and so on without end (`jax.experimental.ode.odeint`): beyond this it has no key.
 RULES_IN_RULES = 4
@@ -200,26 +200,29 @@ def _traced_jvp(params: Params) -> _Rule:
 def call_that_is_told(program: JaxProgram) -> Equation | None:
     """The one equation of a `program` that only calls a ``custom_jvp`` function whose rule asks for symbolic zeros."""
     inner = open_jaxpr(program)
-    if len(inner.eqns) != 1 or consts_of(program):
-        return None
-    (eqn,) = inner.eqns
-    told = eqn.primitive.name == "custom_jvp_call" and eqn.params["symbolic_zeros"]
-    return eqn if told and (eqn.invars, eqn.outvars) == (inner.invars, inner.outvars) else None
+    told = (
+        len(inner.eqns) == 1
+        and not consts_of(program)
+        and (inner.eqns[0].invars, inner.eqns[0].outvars) == (inner.invars, inner.outvars)
+        and inner.eqns[0].primitive.name == "custom_jvp_call"
+        and inner.eqns[0].params["symbolic_zeros"]
+    )
+    return inner.eqns[0] if told else None
 
 
-def rule_for(params: Params, perturbed: Positions) -> tuple[JaxProgram, tuple[bool, ...]]:
-    """What the rule of such a call traces to where these inputs are perturbed; and which tangents it gives are zeros."""
-    count = len(params["call_jaxpr"].in_avals)
-    jaxpr, consts, zeros = traced_rule_of(params["jvp_jaxpr_fun"], *[i not in perturbed for i in range(count)])
+def rule_for(params: Params, in_zeros: tuple[bool, ...]) -> tuple[JaxProgram, tuple[bool, ...]]:
+    """What the rule of such a call traces to where the tangents `in_zeros` are zeros; and which of those that it gives are."""
+    jaxpr, consts, zeros = traced_rule_of(params["jvp_jaxpr_fun"], *in_zeros)
     return ClosedJaxpr(jaxpr, consts), tuple(zeros)
 
 
-def with_rule(params: Params, rule: JaxProgram, perturbed: Positions, zeros: tuple[bool, ...]) -> dict[str, Any]:
-    """The parameters by which such a call has `rule`, for these perturbed inputs alone."""
+def with_rule(
+    params: Params, rule: JaxProgram, in_zeros: tuple[bool, ...], zeros: tuple[bool, ...]
+) -> dict[str, Any]:
+    """The parameters by which such a call has what `rule_for` gives as its rule, for these `in_zeros` alone."""
 
-    def traced(*in_zeros: bool) -> Any:
-        if tuple([i for i, zero in enumerate(in_zeros) if not zero]) != perturbed:
-            raise AssertionError(f"a rule that was traced for the perturbed inputs {perturbed}")
+    def traced(*asked: bool) -> Any:
+        assert asked == in_zeros, "a rule that was traced for other perturbed inputs"
         return open_jaxpr(rule), consts_of(rule), list(zeros)
 
     return {"jvp_jaxpr_fun": wrap_init(traced, debug_info=params["jvp_jaxpr_fun"].debug_info)}

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from ...jaxprs import contents
+from ...jaxprs.canonical import UncacheableError
 from ...jaxprs.evaluate import evaluate
 from ...jaxprs.fence import Literal
 from ...jaxprs.lifting import run_equation
@@ -73,7 +74,10 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
     recorded = jax.make_jaxpr(lambda *xs: run(entries, results, ValueMap(zip(inputs, xs, strict=True))))(*inputs)
     if recorded.effects or contents.contains(recorded, "pure_callback"):
         return None
-    form = canonical(recorded)
+    try:
+        form = canonical(recorded)
+    except UncacheableError:  # a rule in it may be another one each time
+        return None
     for batch in _batches(inputs, *sizes):
         try:
             rows = Rows((x, (jax.lax.index_in_dim(x, 0, keepdims=False), 0)) for x in batch)
