@@ -308,7 +308,12 @@ def _for_perturbed(name: str, call: Equation, perturbed: Positions) -> Op | None
 
 
 def _make_perturbed_op(
-    name: str, call: Equation, in_zeros: tuple[bool, ...], zeros: tuple[bool, ...], program: JaxProgram, rule: JaxProgram
+    name: str,
+    call: Equation,
+    in_zeros: tuple[bool, ...],
+    zeros: tuple[bool, ...],
+    program: JaxProgram,
+    rule: JaxProgram,
 ) -> Op:
     params = call.params | {"call_jaxpr": program} | custom_rules.with_rule(call.params, rule, in_zeros, zeros)
     fn = functools.partial(call.primitive.bind, **call.primitive.get_bind_params(params))

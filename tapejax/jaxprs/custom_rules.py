@@ -216,9 +216,7 @@ def rule_for(params: Params, in_zeros: tuple[bool, ...]) -> tuple[JaxProgram, tu
     return ClosedJaxpr(jaxpr, consts), tuple(zeros)
 
 
-def with_rule(
-    params: Params, rule: JaxProgram, in_zeros: tuple[bool, ...], zeros: tuple[bool, ...]
-) -> dict[str, Any]:
+def with_rule(params: Params, rule: JaxProgram, in_zeros: tuple[bool, ...], zeros: tuple[bool, ...]) -> dict[str, Any]:
     """The parameters by which such a call has what `rule_for` gives as its rule, for these `in_zeros` alone."""
 
     def traced(*asked: bool) -> Any:
