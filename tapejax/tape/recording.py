@@ -57,7 +57,7 @@ class Entry(NamedTuple):
     outputs: tuple[Any, ...]
     where: Where = None  # as `caller` gives it
     residuals: Residuals | None = None
-    calls: tuple[Place, ...] = ()  # as `places.calls` gives it
+    calls: tuple[Place, ...] = ()  # as `places.call_stack` gives it
 
     @property
     def line(self) -> SourceLine | None:

@@ -27,7 +27,7 @@ from ..writing.congruence import congruent
 from ..writing.graph import ValueMap, ValueSet
 from ..writing.unbatching import unbatched
 from .regions import Fold, Region, restricted, run
-from .spelling import canonical
+from .spelling import normal_form
 
 Rows: TypeAlias = ValueMap[tuple[Value, int | None]]  # what values are for the first example, and the axis of the batch
 
@@ -75,7 +75,7 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
     if recorded.effects or contents.contains(recorded, "pure_callback"):
         return None
     try:
-        form = canonical(recorded)
+        form = normal_form(recorded)
     except UncacheableError:  # a rule in it may be another one each time
         return None
     for batch in _batches(inputs, *sizes):
@@ -85,7 +85,7 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
             given = [rows[x][0] for x in batch]
             others = [x for x in inputs if x not in ValueSet(batch)]
             op = MappedOp(restricted(alone, ends), given, others, ends, [0] * len(batch))
-            again = canonical(jax.make_jaxpr(op.fn)(*batch, *others), _keys([*batch, *others], inputs))
+            again = normal_form(jax.make_jaxpr(op.fn)(*batch, *others), _keys([*batch, *others], inputs))
         except Exception:  # an equation without a rule, or what has no meaning for one example
             continue
         if congruent(again, form):

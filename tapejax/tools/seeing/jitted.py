@@ -31,7 +31,7 @@ from .inside import CASTS, OPERATIONS, frames_of, program_of
 from .regions import restricted
 
 
-def recorded(entry: Entry, recording: Recording) -> Recording | None:
+def recording_of(entry: Entry, recording: Recording) -> Recording | None:
     """What the function of `entry`, a call, does at the recorded inputs, with the recorded outputs.
 
     None where the call is of no function of the user's, or its program asks Python for something.
@@ -99,7 +99,7 @@ def _ran_by(jaxpr: JaxProgram, source: str) -> list[tuple[Place, ...]] | None:
 
 
 def _places(eqn: Equation, source: str) -> tuple[Place, ...]:
-    """Those of the functions that ran an equation which count, see `places.calls`. What goes back was run by `jax.grad`."""
+    """Those of the functions that ran an equation which count, see `places.call_stack`. What goes back was run by `jax.grad`."""
     frames = itertools.dropwhile(lambda frame: _source(frame[0]) != source, reversed(frames_of(eqn)))
     places = without_own([place for place in frames if is_called(place[0])])
     back = _back(places, transformations(eqn))

@@ -45,12 +45,12 @@ from .spelling import (
     fill,
     is_name,
     nearly,
+    normal_form,
     number,
     spelling_of,
     spelling_of_equation,
     static_arguments,
 )
-from .spelling import canonical as canonical_form
 from .tables import sections
 
 # How deep the rules of functions that rules call are written: each takes as long as all before it.
@@ -517,9 +517,7 @@ def _is_jaxs_own(name: str, eqn: Equation) -> bool:
     with contextlib.suppress(TypeError):  # it takes more
         other = jax.make_jaxpr(function)(*[v.aval for v in eqn.invars])
         own = (each for each in equations_in(other) if each.primitive is eqn.primitive)
-        return any(
-            canonical_form(each.params["call_jaxpr"]) == canonical_form(eqn.params["call_jaxpr"]) for each in own
-        )
+        return any(normal_form(each.params["call_jaxpr"]) == normal_form(eqn.params["call_jaxpr"]) for each in own)
     return False
 
 

@@ -229,7 +229,9 @@ class Writer:
             entry = self._entries[position]
             joint = isinstance(line.op, JointOp)
             own = position < len(self._recording.entries)  # not of a call that was opened
-            inside = again.recorded(entry) if joint else jitted.recorded(entry, self._recording) if own else None
+            inside = (
+                again.recording_of(entry) if joint else jitted.recording_of(entry, self._recording) if own else None
+            )
             entries = [] if inside is None else inside.entries
             made = self.open(entries, [line.calls + calls for calls in calls_of(entries)], position)
             self._opened[position] = None if inside is None else (inside, made)
