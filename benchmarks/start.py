@@ -45,7 +45,7 @@ def measure(name: str, system: str, reads: list[int]) -> Times:
     step = STEPS[name](module) if SYSTEMS[system] == "torch" else WORKLOADS[name].taped(module)
     for i in range(max(reads)):
         loss, _ = step(i)
-        float(loss)  # waits for it
+        float(loss.detach() if SYSTEMS[system] == "torch" else loss)  # waits for it
         if i + 1 in reads:
             found[str(i + 1)] = time.process_time()
     return found
