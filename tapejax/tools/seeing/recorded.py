@@ -32,7 +32,8 @@ from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
-from . import again, jitted, layout, rolling, scopes, sources, trees
+from ..writing.iteration import Substitution
+from . import again, jitted, layout, rolling, scopes, sources, templates, trees
 from .calls import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at, stored_inside
 from .inside import traced
 from .layout import names_in
@@ -65,11 +66,17 @@ class Scope:
             None  # what is written here; None for a function that a derivative is taken of
         )
         self.makes: set[str] = set()  # the trees that are computed here
+        self.roles: dict[Key, dict[str, Key]] = {}  # by parameter the key of a value that is several: ``kernel(x, x)``
 
     def key(self, x: Value) -> Key:
         """What varies."""
         self.used.add(x)
         return self.keys.setdefault(x, new_key())
+
+    def role(self, key: Key, parameter: str) -> Key:
+        """The key of a value as a `parameter`; of the first one its own."""
+        roles = self.roles.setdefault(key, {})
+        return roles.setdefault(parameter, new_key() if roles else key)
 
     def other(self, x: Value) -> str:
         """The code for a value that does not vary here."""
@@ -541,6 +548,7 @@ class Writer:
         made |= {key for key, x in self.names.meanings.items() if not made.isdisjoint(names_in(x))}  # parts of these
         given = [(inner.keys[x], x, True) for x in inner.used if inner.keys[x] not in made]
         given += [(key, x, False) for x, key in inner.constants.items()]
+        statements, given, named = _with_roles(inner, statements, given)
         handed: dict[Key, str] = {}
         for parts in self._trees(inner, given, code):
             path = self.common([x for _, x in parts])
@@ -558,7 +566,7 @@ class Writer:
         first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Definition([], statements, result)))])}
         given.sort(key=lambda each: first.get(each[0], len(first)))
         own = {key: (x, active) for key, x, active in given}
-        order = self._ordered(code, lines, depth, given, [*handed])
+        order = self._ordered(code, lines, depth, given, [*handed], named)
         for key in own:
             self.names.pending.pop(key, None)
         handed = {key: self.argument(*own[key], scope) if key in own else handed[key] for key in order}
@@ -735,8 +743,10 @@ class Writer:
         depth: int,
         given: Sequence[tuple[Key, Value, bool]],
         roots: Sequence[Key],
+        named: Mapping[Key, str],
     ) -> list[Key]:
-        """What is handed over, in the order of the parameters of `code`; sets what it is called. `roots`: of trees."""
+        """What is handed over, in the order of the parameters of `code`; sets what it is called. `roots`: of trees; `named`: the
+        parameters of a value that is several."""
         arguments = [name for name in parameters_of(code) if name != "training"]
         caller = lines[-1].calls[depth - 1]
         names = operands(caller.code, caller.instruction)
@@ -746,7 +756,7 @@ class Writer:
         written = self._argument_names([x for _, x, _ in given], code, caller, depth - 1)
         hints: dict[Key, str | None] = {}
         for key, x, active in given:
-            hint = written.get(x) or self._name_inside(x, inside.get(x), active, code, parameter_of)
+            hint = named.get(key) or written.get(x) or self._name_inside(x, inside.get(x), active, code, parameter_of)
             hints[key] = unused(hint, {*filter(None, hints.values())}) if hint and hint.isidentifier() else None
         left = [name for name in arguments if name not in {*hints.values(), *map(self.names.hint, roots)}]
         free = [(key, x, active) for key, x, active in given if hints[key] is None]
@@ -768,6 +778,23 @@ class Writer:
         )
         order = {name: order[own] for name, own in parts} | order  # of a tree they stand where it stood
         return sorted(places, key=lambda key: order.get(hints.get(key) or self.names.hint(key) or "", places[key]))
+
+
+def _with_roles(
+    inner: Scope, statements: list[Statement], given: Sequence[tuple[Key, Value, bool]]
+) -> tuple[list[Statement], list[tuple[Key, Value, bool]], dict[Key, str]]:
+    """What a function is given, once for each parameter that it is, and the parameters of what is several; what is made in it is
+    one value in its statements."""
+    of = {key: (x, active) for key, x, active in given}
+    several = {key: roles for key, roles in inner.roles.items() if len(roles) > 1}
+    one = {
+        other: ast.Name(key, ast.Load()) for key, roles in several.items() if key not in of for other in roles.values()
+    }
+    if one:
+        statements = [templates.changed(s, Substitution(one)) for s in statements]
+    named = {own: name for key, roles in several.items() if key in of for name, own in roles.items()}
+    more = [(own, *of[key]) for key, roles in several.items() if key in of for own in roles.values() if own != key]
+    return statements, [*given, *more], named
 
 
 def _note_origin(statements: Sequence[Statement], here: Running) -> None:

@@ -22,9 +22,6 @@ KNOWN = {
     ("pendulum", "plain"): {"order": ["step(a, b, carry, x) of (state, _)"]},
     ("pendulum", "jit"): {"order": ["step(a, b, carry, x) of (state, _)"]},
     ("pendulum", "function"): {"order": ["step(a, b, carry, x) of (state, _)"]},
-    ("gaussian_process", "plain"): {"order": ["kernel(a, scale, length) of (a, b)"]},
-    ("gaussian_process", "jit"): {"order": ["kernel(a, scale, length) of (a, b)"]},
-    ("gaussian_process", "function"): {"order": ["kernel(a, scale, length) of (a, b)"]},
     ("implicit", "plain"): {"order": ["fixed_point(a, b) of (w, x)"]},
     ("implicit", "jit"): {"order": ["fixed_point(a, b) of (w, x)"]},
     ("equinox_step", "plain"): {
