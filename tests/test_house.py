@@ -21,7 +21,7 @@ LIMITS = {
     "tape": (1_860, 250),
     "execution": (2_560, 640),
     "tf": (15_360, 730),
-    "tools": (11_400, 620),
+    "tools": (11_420, 620),
 }
 # The tokens of a room and its branches, since lines can be had by density. Functions over 15 ways through ruff refuses (C901).
 DENSITY = {

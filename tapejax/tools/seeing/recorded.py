@@ -785,16 +785,15 @@ def _with_roles(
 ) -> tuple[list[Statement], list[tuple[Key, Value, bool]], dict[Key, str]]:
     """What a function is given, once for each parameter that it is, and the parameters of what is several; what is made in it is
     one value in its statements."""
-    of = {key: (x, active) for key, x, active in given}
-    several = {key: roles for key, roles in inner.roles.items() if len(roles) > 1}
-    one = {
-        other: ast.Name(key, ast.Load()) for key, roles in several.items() if key not in of for other in roles.values()
-    }
-    if one:
-        statements = [templates.changed(s, Substitution(one)) for s in statements]
-    named = {own: name for key, roles in several.items() if key in of for name, own in roles.items()}
-    more = [(own, *of[key]) for key, roles in several.items() if key in of for own in roles.values() if own != key]
-    return statements, [*given, *more], named
+    of, one, named, found = {each[0]: each[1:] for each in given}, dict[str, ast.expr](), dict[Key, str](), [*given]
+    for key, roles in inner.roles.items():
+        others = [own for own in roles.values() if own != key]
+        if key in of:
+            named |= {own: name for name, own in roles.items() if others}
+            found += [(own, *of[key]) for own in others]
+        else:
+            one |= {own: ast.Name(key, ast.Load()) for own in others}
+    return [templates.changed(s, Substitution(one)) for s in statements] if one else statements, found, named
 
 
 def _note_origin(statements: Sequence[Statement], here: Running) -> None:
