@@ -29,7 +29,7 @@ DENSITY = {
     "tape": (21_400, 550),
     "execution": (33_600, 900),
     "tf": (178_000, 4_400),
-    "tools": (160_000, 5_250),
+    "tools": (160_000, 5_260),
 }
 BRANCHES = ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.comprehension, ast.match_case, ast.BoolOp
 GRACE = 1.05

@@ -148,7 +148,6 @@ class Within(Scope):
         return self.parent.part(path, arrays) if outside else super().part(path, arrays)
 
 
-_MAKERS = "zeros ones full broadcast_to bernoulli uniform normal truncated_normal".split()
 _UNIFORM = re.compile(r"jnp\.(zeros|ones|full)\(")
 _KNOWN = re.compile(r"jnp\.(zeros|ones|full|eye)\(")
 _FILLED = re.compile(r"jnp\.(zeros|ones|full|eye|array|arange)\(.{,40}$")  # a short one
@@ -575,7 +574,7 @@ class Writer:
         function = Definition([*handed], statements, result, name_in(lines[-1].calls[depth - 1], code), head=head)
         if not user:
             matrices = [key for key in order[::-1] if key in own and jnp.ndim(own[key][0]) > 1]
-            shapes = _Shapes({own[key][0].shape: key for key in matrices})
+            shapes = templates.Shapes({own[key][0].shape: key for key in matrices})
             for s in statements:
                 filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
                 s.expression = shapes.visit(layout.replaced(s.expression, filled))
@@ -803,18 +802,3 @@ def _note_origin(statements: Sequence[Statement], here: Running) -> None:
         statement.origins = (origin,) if origin else ()
     if pair is not None and len(statements) == 1:
         statements[0].pair = here.call, pair
-
-
-class _Shapes(ast.NodeTransformer):
-    """Writes the shape of a parameter where an array of that shape is made: so it is in a library, for any batch."""
-
-    def __init__(self, keys: Mapping[tuple[int, ...], Key]):
-        self.keys = keys
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _MAKERS:
-            for i, arg in enumerate(node.args):
-                if isinstance(arg, ast.Tuple) and (key := self.keys.get(ast.literal_eval(arg))) is not None:
-                    node.args[i] = ast.Attribute(ast.Name(key, ast.Load()), "shape", ast.Load())
-        return node
