@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks import libraries, lines, short
+from benchmarks import libraries, lines, short, start
 from benchmarks.torch_workloads import STEPS
 from benchmarks.worker import SYSTEMS
 from benchmarks.workloads import ON_A_GPU, WORKLOADS
@@ -29,6 +29,7 @@ CAPTURE = "capture"
 CAPTURE_LIMIT = 2.0  # microseconds that noting the line may take, per operation
 LINES = "lines"  # of code; counted only if named
 SHORT = "short"  # whole short programs; run only if named
+START = "start"  # scripts from their beginning; run only if named
 LIBRARIES = "libraries"  # steps of other libraries; run only if named
 # by both clocks: the steps once warm, and the hundred after the first
 BOTH = ("cpu", "clock", "cpu_hundred", "clock_hundred")
@@ -56,6 +57,10 @@ def main(argv: list[str] | None = None) -> int:
             results[name] = short.run_all(rounds=1 if options.quick else 3)
             passed &= short.show(results[name])
             continue
+        if name == START:
+            results[name] = start.run_all(rounds=1 if options.quick else 3)
+            passed &= start.show(results[name])
+            continue
         if name == LIBRARIES:
             results[name] = libraries.run_all(rounds=1 if options.quick else 3)
             passed &= libraries.show(results[name])
@@ -78,13 +83,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
-    names = [*WORKLOADS, CAPTURE, IMPORT, LINES, SHORT, LIBRARIES]
+    names = [*WORKLOADS, CAPTURE, IMPORT, LINES, SHORT, START, LIBRARIES]
     parser = argparse.ArgumentParser("python -m benchmarks", description=(__doc__ or "").split("\n\n")[1])
     parser.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"which ones (default: all but {LINES}, {SHORT} and {LIBRARIES}): {', '.join(names)}",
+        help=f"which ones (default: all but {LINES}, {SHORT}, {START} and {LIBRARIES}): {', '.join(names)}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE, too")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the workloads, too (needs matplotlib)")

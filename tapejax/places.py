@@ -50,7 +50,7 @@ _TRANSFORMATIONS = {
 }
 
 
-def calls(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
+def call_stack(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
     """What `caller` returns, and where each running function is, from that whose frame has the `id` `block` inwards.
 
     Functions of tapejax's do not count, of JAX's only `NAMED` ones and transformations. There are none where the first is also

@@ -18,10 +18,10 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"
 # a twentieth before a test fails, so that one honest line never does.
 LIMITS = {
     "jaxprs": (1_500, 265),
-    "tape": (1_850, 250),
-    "execution": (2_520, 640),
+    "tape": (1_860, 250),
+    "execution": (2_560, 640),
     "tf": (15_360, 730),
-    "tools": (11_850, 620),
+    "tools": (11_880, 622),
 }
 # The tokens of a room and its branches, since lines can be had by density. Functions over 15 ways through ruff refuses (C901).
 DENSITY = {
@@ -29,7 +29,7 @@ DENSITY = {
     "tape": (21_400, 550),
     "execution": (33_600, 900),
     "tf": (178_000, 4_400),
-    "tools": (166_300, 5_480),
+    "tools": (166_900, 5_495),
 }
 BRANCHES = ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.comprehension, ast.match_case, ast.BoolOp
 GRACE = 1.05
@@ -221,6 +221,44 @@ def test_names_that_other_modules_set_are_those_in_the_table():
     rows = [row.split("|")[1] for row in table.split("\n\n")[1].splitlines()]
     listed = {row.strip(" `") for row in rows if "`" in row}
     assert {name for path in TREES for name in hooks_in(path)} == listed and len(listed) <= 6
+
+
+def test_arguments_that_are_said_to_be_ignored_are():
+    """The type `Ignored` is where signatures and stubs say which of TensorFlow's options change nothing here."""
+    count = 0
+    for tree in TREES.values():
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef):
+                arguments = [x for x in ast.walk(function.args) if isinstance(x, ast.arg) and x.annotation]
+                ignored = {x.arg for x in arguments if ast.unparse(x.annotation) == "Ignored"}
+                used = {x.id for part in function.body for x in ast.walk(part) if isinstance(x, ast.Name)}
+                assert ignored.isdisjoint(used), function.name
+                count += len(ignored)
+    assert count > 50
+
+
+def test_the_readme_says_how_long_the_wrapper_is():
+    lines = sum(
+        lines_of(text) for path, text in TEXTS.items() if path.relative_to(PACKAGE).parts[0] in ("jaxprs", "tape")
+    )
+    for path in (PACKAGE.parent / "README.md", PACKAGE / "tape" / "__init__.py"):
+        (said,) = re.findall(r"some ([\d,]+) lines", path.read_text(encoding="utf-8"))
+        assert abs(int(said.replace(",", "")) - lines) <= 0.03 * lines
+
+
+def test_the_architecture_lists_the_files_of_the_core():
+    text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    sections = {part.partition("/`")[0]: part for part in text.split("\n## `")}
+    for room, folder in (
+        ("jaxprs",) * 2,
+        ("tape",) * 2,
+        ("execution",) * 2,
+        ("tools", "tools/seeing"),
+        ("tools", "tools/writing"),
+    ):
+        listed = {name.rpartition("/")[2] for name in re.findall(r"`([\w/]+)`", sections[room])}
+        files = {path.stem for path in TEXTS if path.parent == PACKAGE / folder} - {"__init__"}
+        assert files - listed == set(), folder
 
 
 def functions_assigning(name):

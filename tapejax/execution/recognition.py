@@ -12,15 +12,16 @@ from typing import Any, NamedTuple
 
 import jax
 
-from ..jaxprs import cache, contents, interning, lifting, prints
+from ..jaxprs import cache, contents, custom_rules, interning, lifting, prints
 from ..jaxprs.cache import Cache, NotKept
 from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, snapshot
-from ..jaxprs.dependence import Links
+from ..jaxprs.dependence import Links, type_has_tangent
 from ..jaxprs.fence import EvalTrace, Tracer, current_trace, jaxpr_as_fun, runs_compiled
-from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
+from ..jaxprs.types import Equation, Function, JaxProgram, Params, Positions, Primitive, Value, Values
 from ..tape import rules, runner
 from ..tape.operation import CACHED_OPS, JittedOp, Op, PerturbationOp, PythonOp
 from ..tape.primitives import TracedCall, as_it_came, silent, traced_or_refused, unrecognised
+from ..tape.recording import Entry
 from .schedule import Sightings
 from .trial import Trial
 
@@ -55,7 +56,7 @@ def _moves(devices: Sequence[Any], args: Values) -> bool:
 
 
 def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
-    """The Op of a program without an exact key. What is known of one goes with it; forward, it may be like others."""
+    """The Op of a program without an exact key. What is known of a program goes with it; run forward, it may equal others."""
     op = unrecognised(primitive, params)
     if isinstance(op, JittedOp):
         known = contents.facts(params["jaxpr"])
@@ -77,7 +78,7 @@ class _Shared:
         self.links_by, self.linearized, self.left = links_by, linearized, like
 
     def comes_back(self) -> bool:
-        """Whether it will most likely come once more: there was no like of it, or it came oftener than these are many.
+        """Whether it will most likely come again: there was none like it, or it has come more often than there were such.
 
         One that is made anew at each step may come several times in a step.
         """
@@ -157,20 +158,20 @@ _program_ops: Cache[ProgramOp] = Cache(CACHED_OPS // 2)
 
 def _make_program_op(primitive: Primitive, params: Params, args: Values) -> ProgramOp | NotKept:
     arrays = contents.constants_of(params)
-    again = not arrays and all(map(interning.is_known, contents.jaxprs_in(params)))
+    seen_before = not arrays and all(map(interning.is_known, contents.jaxprs_in(params)))
     op = _op_of_programs(primitive, params, args, arrays)
-    kept = again and not isinstance(op, PythonOp)
+    keep = seen_before and not isinstance(op, PythonOp)
     programs = [
         (name, position, weakref.ref(x))
         for name, value in params.items()
         for position, x in (enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)])
         if isinstance(x, JAXPR_TYPES)
     ]
-    if kept and cache.shadow is None:
+    if keep and cache.shadow is None:
         held = {name for name, _, _ in programs}
         params = {name: x for name, x in params.items() if name not in held}
     entry = ProgramOp(op, arrays.values(), params, programs)
-    return entry if kept else NotKept(entry)
+    return entry if keep else NotKept(entry)
 
 
 def _forget_programs(programs: list[JaxProgram]) -> None:
@@ -211,10 +212,10 @@ def forget(*ops: Op) -> None:
             answer = concerned[id(op)] = op, any(map(concerns, made_of))
         return answer[1]
 
-    for kept, ops_in in rules.caches:
-        for key, _ in kept.items():
+    for table, ops_in in rules.caches:
+        for key, _ in table.items():
             if any(map(concerns, ops_in(key))):
-                kept.discard(key)
+                table.discard(key)
 
 
 def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Op:
@@ -250,7 +251,9 @@ def staged(call: TracedCall) -> Op:
     """The Op under which a call is recognised."""
     same = interning.intern(call.jaxpr)
     if interning.is_uncacheable({"jaxpr": same}) or contents.constants(same) or not contents.compiles(same):
-        return call._replace(jaxpr=same).new_op()
+        op = call._replace(jaxpr=same).new_op()
+        told = custom_rules.call_that_is_told(same)
+        return op if told is None or type(op) is not PerturbationOp else PerturbedCallOp(op, told)
     key = same, call.name, call.closed_over
     return _ops.get(key, _make_jaxpr_op, *key)
 
@@ -264,3 +267,54 @@ def _make_jaxpr_op(closed: JaxProgram, name: str, closed_over: tuple[int, ...]) 
         None if silent is closed else Trial(jaxpr_as_fun(closed)),
         key=(closed, name, closed_over),
     )
+
+
+class PerturbedCallOp(PerturbationOp):
+    """A call of a ``custom_jvp`` function whose rule asks which inputs are perturbed: the equation `call`.
+
+    For those that are, the rule is traced once, and what it traces to is recognised.
+    """
+
+    __slots__ = ("_call", "_found")
+
+    def __init__(self, op: PerturbationOp, call: Equation):
+        super().__init__(op.name, op.fn, op.call, op.links_by, op.reads_variables)
+        self._call = call
+        self._found: dict[Positions, Op | None] = {}
+
+    def for_perturbed(self, perturbed: Positions) -> Op:
+        if perturbed not in self._found:
+            self._found[perturbed] = _for_perturbed(self.name, self._call, perturbed)
+        return (None if rules.has_rule(self.name) else self._found[perturbed]) or self
+
+    def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
+        op = self.for_perturbed(tuple([i for i in active_ins if type_has_tangent(kinds[i])]))
+        return super().links(entry, kinds, active_ins) if op is self else op.links(entry, kinds, active_ins)
+
+
+def _for_perturbed(name: str, call: Equation, perturbed: Positions) -> Op | None:
+    """The operation that a call is where these inputs are perturbed; None if its rule has no key then."""
+    in_zeros = tuple([i not in perturbed for i in range(len(call.invars))])
+    try:
+        rule, zeros = custom_rules.rule_for(call.params, in_zeros)
+    except Exception:  # of any type: the rule is the user's, and raises again where it runs on values
+        return None
+    traced = call.params["call_jaxpr"], rule
+    programs = [*map(interning.intern_forward, traced)]
+    if not all([interning.is_known_forward(x) and contents.compiles(x) and not x.effects for x in traced]):
+        return None
+    key = "perturbed", name, in_zeros, zeros, *map(Identity, programs)
+    return _ops.get(key, _make_perturbed_op, name, call, in_zeros, zeros, *programs)
+
+
+def _make_perturbed_op(
+    name: str,
+    call: Equation,
+    in_zeros: tuple[bool, ...],
+    zeros: tuple[bool, ...],
+    program: JaxProgram,
+    rule: JaxProgram,
+) -> Op:
+    params = call.params | {"call_jaxpr": program} | custom_rules.with_rule(call.params, rule, in_zeros, zeros)
+    fn = functools.partial(call.primitive.bind, **call.primitive.get_bind_params(params))
+    return Op(name, fn, key=("perturbed", name, in_zeros, zeros, program, rule))

@@ -45,8 +45,8 @@ class KeepingOp(Op):
         fn = noted.fn if noted.bound is None else jaxpr_as_fun(noted.bound[1]["jaxpr"])
 
         def run(*flat: Any) -> list[Any]:
-            again = jax.checkpoint(_with_tangent(fn, flat, active_ins), prevent_cse=False, policy=_is_product)
-            _, pull, every = jax.vjp(again, *[flat[i] for i in active_ins], has_aux=True)
+            rematerialised = jax.checkpoint(_with_tangent(fn, flat, active_ins), prevent_cse=False, policy=_is_product)
+            _, pull, every = jax.vjp(rematerialised, *[flat[i] for i in active_ins], has_aux=True)
             residuals, self.structure = jax.tree.flatten(pull)
             self.outputs = len(every)
             more = [] if op is noted else jax.tree.leaves(op.fn(*flat))[self.outputs :]
@@ -58,11 +58,11 @@ class KeepingOp(Op):
         position = {v: i for i, v in enumerate(jaxpr.invars)}
         # for each residual the input that it is, or None
         self.read = [position.get(v) for v in jaxpr.outvars[self._every :]]
-        kept = [i for i in range(len(jaxpr.outvars)) if i < self._every or self.read[i - self._every] is None]
+        given_out = [i for i in range(len(jaxpr.outvars)) if i < self._every or self.read[i - self._every] is None]
 
         def call(*flat: Any) -> list[Any]:
             outputs = jaxpr_as_fun(self.program)(*flat)
-            return [outputs[i] for i in kept]
+            return [outputs[i] for i in given_out]
 
         super().__init__(
             noted.name, noted.fn, jit(rewriting(call, divisions=False)), (noted, active_ins, trace_context())
@@ -74,9 +74,9 @@ class KeepingOp(Op):
         return every[: self._every], Residuals(self, tuple(every[self._every :]))
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
-        noted, kept = entry.outputs[: self.outputs], entry.outputs[self.outputs :]
+        noted, residuals = entry.outputs[: self.outputs], entry.outputs[self.outputs :]
         of_noted = self._noted.links(entry._replace(outputs=noted), kinds, active_ins)
-        return of_noted._replace(by=(*of_noted.by, *[frozenset[int]()] * len(kept)))
+        return of_noted._replace(by=(*of_noted.by, *[frozenset[int]()] * len(residuals)))
 
     def residuals(self, outs: tuple[int, ...]) -> tuple[int, ...]:
         return outs[self.outputs :]
@@ -108,15 +108,15 @@ def _pullback(op: KeepingOp, active_ins: Positions, active_outs: Positions) -> O
     outputs = list(enumerate(op.program.out_avals[: op.outputs]))
 
     def pull(*flat: Any) -> tuple[Any, ...]:
-        kept = iter(flat[len(op.program.in_avals) : -len(active_outs)])
-        residuals = [next(kept) if i is None else flat[i] for i in op.read]
+        given_out = iter(flat[len(op.program.in_avals) : -len(active_outs)])
+        residuals = [next(given_out) if i is None else flat[i] for i in op.read]
         cotangent_of = dict(zip(active_outs, flat[-len(active_outs) :], strict=True))
-        ends = [
+        seeds = [
             cotangent_of[j] if j in cotangent_of else jnp.zeros(aval.shape, aval.dtype)
             for j, aval in outputs
             if type_has_tangent(aval)
         ]
-        back = jax.tree.unflatten(op.structure, residuals)(ends)
+        back = jax.tree.unflatten(op.structure, residuals)(seeds)
         return tuple([back[op.active_ins.index(i)] for i in active_ins])
 
     return Op(f"{op.name}_pullback", pull, key=(op, active_ins, active_outs, "kept"))
@@ -151,8 +151,8 @@ class Linearization:
             return results[:count], results[count:]
 
         def backward(came: tuple[int, ...], residuals: Values, cotangents: Values) -> Any:
-            ends = _ends(avals, dict(zip(came, cotangents, strict=True)))
-            return jax.tree.unflatten(structure, residuals)(ends)
+            seeds = _seeds(avals, dict(zip(came, cotangents, strict=True)))
+            return jax.tree.unflatten(structure, residuals)(seeds)
 
         self.forward = functools.partial(jit(forward), consts_of(program))
         self.backward = jit(backward, static_argnums=0)
@@ -168,7 +168,8 @@ def _with_tangents(types: Values) -> dict[int, Any]:
     return {j: kind for j, kind in enumerate(types) if type_has_tangent(kind)}
 
 
-def _ends(avals: dict[int, Any], cotangents: dict[int, Any]) -> list[Any]:
+def _seeds(avals: dict[int, Any], cotangents: dict[int, Any]) -> list[Any]:
+    """The cotangents of all outputs that have tangents: zeros, symbolic ones, for those that none reached."""
     return [cotangents[j] if j in cotangents else Zero(aval.to_ct_aval()) for j, aval in avals.items()]
 
 
@@ -228,7 +229,7 @@ def _linearize(op: JittedOp, active_ins: Positions, *inputs: Any) -> tuple[list[
     at = _with_tangent(op.fn, inputs, active_ins)
     _, vjp, every = jax.vjp(at, *[inputs[i] for i in active_ins], has_aux=True)
     avals = _with_tangents([*map(jax.typeof, every)])
-    return every, lambda cotangents: vjp(_ends(avals, cotangents))
+    return every, lambda cotangents: vjp(_seeds(avals, cotangents))
 
 
 def _reached(inputs: Values, recordings: Sequence[Recording]) -> Positions:
@@ -239,9 +240,9 @@ def _reached(inputs: Values, recordings: Sequence[Recording]) -> Positions:
 
 def _reached_in(recording: Recording) -> set[int]:
     """The ids of the arrays that are watched, or were computed from one that was: gradient may go back to them."""
-    seen, ids = recording.reached
+    count, ids = recording.reached
     ids.update(recording.watched)
-    for entry in recording.entries[seen:]:
+    for entry in recording.entries[count:]:
         if any([id(x) in ids for x in entry.inputs]):
             ids.update(map(id, entry.outputs))
     recording.reached = len(recording.entries), ids

@@ -116,19 +116,19 @@ def _worth_compiling(program: Program, values: Values) -> bool:
         return True  # inside jit, vmap or grad nothing is compiled here
     if len(program.steps) > COMPILE_AT_MOST:
         return False
-    seen = _sightings.get(program, Sightings)
-    if seen.compiled:
+    sightings = _sightings.get(program, Sightings)
+    if sightings.compiled:
         _unused_compiles.discard(hash(program))
         return True
-    if seen.count:
-        worth = seen.count > len(_unused_compiles) // COMPILES_PER_PENALTY
+    if sightings.count:
+        worth = sightings.count > len(_unused_compiles) // COMPILES_PER_PENALTY
     else:
         kinds = {(step.op, *step[3:], *(_kind(values[slot]) for slot in step.ins)) for step in program.steps}
         fresh = sum(not _kinds.get(kind, Sightings).again() for kind in kinds)
         worth = fresh >= len(program.steps) * COMPILE_FRESH_SHARE
-    seen.again()
+    sightings.again()
     if worth:
-        seen.compiled = True
+        sightings.compiled = True
         if len(_unused_compiles) >= CACHED_SWEEPS:
             _unused_compiles.clear()
         _unused_compiles.add(hash(program))
@@ -136,10 +136,10 @@ def _worth_compiling(program: Program, values: Values) -> bool:
 
 
 def _chunks(program: Program) -> tuple[Chunk, ...]:
-    seen = _sightings.get(program, Sightings)
-    if seen.chunks is None or cache.shadow is not None:
-        seen.chunks = chunks(program)
-    return seen.chunks
+    sightings = _sightings.get(program, Sightings)
+    if sightings.chunks is None or cache.shadow is not None:
+        sightings.chunks = chunks(program)
+    return sightings.chunks
 
 
 def _kind(value: Any) -> Any:

@@ -14,9 +14,12 @@ backward pass reads stands behind a barrier of its own. So results are the same 
 
 from __future__ import annotations
 
+import bisect
 import functools
+import math
 import os
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -32,7 +35,7 @@ from ..tape import active, runner
 from ..tape.derivative import SweepsOp, derivative_op
 from ..tape.operation import Op, PythonOp
 from ..tape.query import Query, RecordedValues
-from ..tape.recording import Recording, is_deleted
+from ..tape.recording import Entry, Recording, is_deleted
 from ..tape.rules import depends_on_rules
 from ..tape.slicing import Program, slice_program
 from ..tape.sweep import sweep
@@ -45,9 +48,12 @@ if _setting not in _SETTINGS:
     raise ValueError(f"TAPEJAX_SPECULATE is {_setting!r}: set it to 'on', 'always' or 'off' (docs/speed.md)")
 # Whether a plan is made at the second sighting; False: when it pays; None: never.
 early: bool | None = _SETTINGS[_setting]
-# What a plan costs, in microseconds: to compile it, with its backward pass for each operation there and back, else for each
-# operation of two chunks; and what it saves each time, for an operation that is in it, there or back.
-COMPILE, COMPILE_BACKWARD, COMPILE_STEP, SAVED = 20_000, 6_000, 1_500, 20
+# What a plan costs, in microseconds: to compile it, each kind of operation in it, there or back, since XLA compiles equal ones
+# once, and each operation, of two chunks where it is long; and what it saves each time, for an operation that is in it, beside
+# what that costs more while it is on trial.
+COMPILE, COMPILE_KIND, COMPILE_STEP, SAVED = 20_000, 15_000, 500, 20
+# At which sighting that is estimated: a sweep is one operation from the second on.
+ESTIMATED = 3
 # How many operations a plan has at least, how many a chunk has on average and at most, and the bytes of all outputs and gradients
 # together: the gradients are there from the last chunk on.
 SHORTEST, CHUNK_LEAST, CHUNK_MOST, MOST_BYTES = 4, 3, 128, 16 << 20
@@ -78,7 +84,7 @@ class Sighting(schedule.Sightings):
 
     def __init__(self) -> None:
         super().__init__()
-        self.before, self.at = list[Any](), 2
+        self.before, self.at = list[Any](), 2 if early else math.inf
 
 
 class Beginning:
@@ -318,11 +324,9 @@ def _learn(query: Query, program: Program) -> None:
     if unkeyed or len(entries) < SHORTEST or not recording.marks or not trial._plain():
         return
     sighting = _sightings.get((program, query.read, len(entries)), Sighting)
-    if not sighting.count and not early:
-        whole, steps = len(program.steps) <= schedule.COMPILE_AT_MOST, len(entries) + len(program.steps)
-        cost = COMPILE_BACKWARD * steps if whole else COMPILE_STEP * min(len(entries), 2 * CHUNK_MOST)
-        sighting.at = 3 + (COMPILE + cost) // (SAVED * (steps if whole else len(entries)))
     count = sighting.again() + 1
+    if count == ESTIMATED and not early:
+        sighting.at = count + 1 + _pays_after(entries, program)
     if count == sighting.at - 1:  # of arrays and variables weak references
         holders = _holders(recording)
         sighting.before = [
@@ -347,6 +351,21 @@ def _learn(query: Query, program: Program) -> None:
         ]
         beginning.plans = [plan, *alike[: MOST_ALIKE - 1]]
         begun = True
+
+
+def _pays_after(entries: Sequence[Entry], program: Program) -> int:
+    """After how many more times a plan would have saved what it costs."""
+    whole = len(program.steps) <= schedule.COMPILE_AT_MOST  # else the backward pass is none of it
+    kinds = {(entry.op, *map(np.shape, entry.inputs)) for entry in entries}
+    steps = len(entries) + whole * len(program.steps)
+    cost = COMPILE + COMPILE_KIND * len(kinds) * (1 + whole) + COMPILE_STEP * min(steps, 2 * CHUNK_MOST)
+    ops = Counter([*[entry.op for entry in entries], *whole * [derivative_op("gradient", sweep, program)]])
+    trials = [(way, n) for op, n in ops.items() if isinstance(way := op.prepared.get(runner.current), trial.Trial)]
+
+    def saved(times: int) -> int:
+        return SAVED * steps * times + int(sum([way.excess(n * times) for way, n in trials]))
+
+    return bisect.bisect_left(range(cost), cost, key=saved)
 
 
 def _is_plain(op: Op, outputs: Values) -> bool:

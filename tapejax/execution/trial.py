@@ -2,7 +2,7 @@
 
 XLA takes 30 to 700 milliseconds for what most operations do in microseconds, and a short program runs most of its operations a
 few times. So an operation is on `Trial` first: NumPy evaluates it where `host.interpreter` can, else XLA
-compiles it with its cheap passes. Each run adds an estimate of what it cost more than a compiled one would have. When that sum
+compiles it with its cheap passes. Each run adds an estimate of how much more it cost than a compiled one. When that sum
 has reached about what a compile costs, the operation is compiled as `jax.jit` compiles it, for good. The estimate depends on
 shapes and on the number of calls alone, never on a clock: a program that is run twice gives the same numbers. Their last digits
 may change at that call, and more where a number on the way overflows, which XLA's algebra may avoid or cause.
@@ -45,9 +45,9 @@ from .rewriting import rewriting, rewritten
 
 # What compiling costs, in microseconds: for the program, and for each of its equations.
 COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
-# What a run by NumPy costs more than a compiled one: for the call, each equation and each number that one reads or writes.
+# How much more a run by NumPy costs than a compiled one: for the call, each equation, each number that one reads or writes.
 CALL, EQUATION, ELEMENT = 25.0, 5.0, 0.0003
-# How many numbers one counts for where NumPy takes longer.
+# As how many numbers one counts, where NumPy takes longer.
 DEAR = {
     **dict.fromkeys(("erf", "erfc"), 100),
     **dict.fromkeys(("scatter", *[f"scatter-{name}" for name in ("add", "sub", "mul", "min", "max")]), 40),
@@ -56,7 +56,7 @@ DEAR = {
 }
 # The same for each multiplication of a convolution: its windows are laid out one by one.
 IN_WINDOWS = 2
-# What a run compiled with XLA's cheap passes costs more, for each number; a window takes it longer, for each number in it.
+# How much more a run compiled with XLA's cheap passes costs, for each number; in a window each number counts as this many.
 CHEAP_ELEMENT, IN_WINDOW = 0.0007, 8
 # The same for each multiplication of a product or convolution, counted in numbers: Eigen's, and those of a loop of XLA's.
 IN_PRODUCT, IN_LOOP = 0.04, 4
@@ -110,31 +110,24 @@ class Trial:
     is one, where `jax.jit` multiplies (see `rewriting`).
     """
 
-    __slots__ = (
-        "_fn",
-        "_divides",
-        "_jitted",
-        "_rewritten",
-        "_plans",
-        "_compiled_runs",
-        "_decided",
-        "_on_decided",
-        "__weakref__",
-    )
+    __slots__ = "_fn _divides _jitted _rewritten _plans _compiled_runs _decided _on_decided __weakref__".split()
 
     def __init__(self, fn: Function, on_decided: Any = None, divides: bool = False):
         self._fn, self._divides = fn, divides
         self._jitted = jit(fn)
         self._rewritten = False  # whether equations have been replaced
         self._plans: dict[Any, Evaluation] = {}
-        self._compiled_runs = 0
-        self._decided = False
+        self._compiled_runs, self._decided = 0, False
         self._on_decided = on_decided
         _trials.add(self)
 
     def forget(self) -> None:
         """Begins anew."""
         self._plans.clear()
+
+    def excess(self, runs: int) -> float:
+        """What so many runs will cost more than compiled ones, in microseconds; of several types the most."""
+        return max([min(runs * plan.cost, plan.left) for plan in self._plans.values()], default=0.0)
 
     def __call__(self, *args: Any) -> Any:
         if self._decided or type(current_trace()) is not EvalTrace or not _plain():
@@ -223,8 +216,7 @@ on_clear(lambda: list(map(Trial.forget, _trials)))
 
 def _kind(x: Value) -> Any:
     if isinstance(x, jax.Array):
-        weak = getattr(x, "weak_type", False)  # keys of random numbers have none
-        return x.shape, x.dtype, weak, x.committed
+        return x.shape, x.dtype, getattr(x, "weak_type", False), x.committed  # keys of random numbers have none
     return (x.shape, x.dtype) if isinstance(x, (np.ndarray, np.generic)) else type(x)
 
 

@@ -1,6 +1,6 @@
 """What tapejax keeps of what it made: bounded tables, looked up under keys from `canonical`; and the one way to empty them all.
 
-A `Cache` is for keys without number; `table` for few, which are looked up at each operation; `by_object` for what goes with an
+A `Cache` is for any number of keys; `table` for few, which are looked up at each operation; `by_object` for what goes with an
 object; `memoised` for a function of a few arguments.
 """
 
@@ -81,7 +81,7 @@ def recovered(error: RecursionError) -> bool:
 
 
 class Cache(Generic[V]):
-    """Things that were made, by key; of the least recently used ones, those beyond `size` are forgotten.
+    """Things that were made, by key; beyond `size`, those that were used least recently are forgotten.
 
     Two dicts, of which the older is dropped when the younger is full: no lock, and nothing to keep in order at a hit.
     """
@@ -133,7 +133,7 @@ class Cache(Generic[V]):
 
 
 class Shadow:
-    """Shadow mode: compares what is kept with what would be made now, and what ran in two ways. `execution.shadow` has it."""
+    """Shadow mode: compares what is kept with what would be made now, and results of two ways to run. See `execution.shadow`."""
 
     def kept(self, key: Hashable, kept: Any, make: Function, args: tuple[Any, ...]) -> Any:
         """What a `Cache` hands out for `key`."""

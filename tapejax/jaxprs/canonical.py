@@ -34,7 +34,7 @@ class UncacheableError(Exception):
 
 
 class Identity:
-    """The key of an object by which nothing but itself can stand; it keeps the object alive."""
+    """The key of an object that equals nothing but itself; it keeps the object alive."""
 
     __slots__ = ("value",)
 
@@ -80,8 +80,8 @@ def key(value: Any) -> Hashable:
 
 
 class Asking(Context):
-    """For what a key is made: whether by identity, where there is no exact one; the `custom_rules` that it is made inside of,
-    each with what stands for it; and whether to leave out those in programs, which are run and never differentiated."""
+    """How keys are made here: whether by identity, where there is no exact one; inside which `custom_rules`, each with what
+    stands for it there; and whether without the rules in programs, for such as are run and never differentiated."""
 
     by_identity = False
     rules: tuple[tuple[Any, Any, Any], ...] = ()

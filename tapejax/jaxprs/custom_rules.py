@@ -22,7 +22,7 @@ from .canonical import JAXPR_TYPES, Identity, UncacheableError, asking, open_jax
 from .contents import consts_of
 from .fence import ClosedJaxpr, eval_jaxpr, function_in, stores_in, wrap_init, zeros_of
 from .threads import Setting
-from .types import Function, JaxProgram, Params, Subfun, Value, Values
+from .types import Equation, Function, JaxProgram, Params, Subfun, Value, Values
 
 # A rule's rule may have another rule, and so on without end (`jax.experimental.ode.odeint`): beyond this it has no key.
 RULES_IN_RULES = 4
@@ -37,9 +37,9 @@ class _Rule(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """What a ``custom_vjp`` call is made of where two are equal if its `programs` are: `make` gives the call for others.
+    """What a ``custom_vjp`` call of ours is made of: two are equal if their `programs` and `make` are.
 
-    `make` takes programs like these, and gives a function of the call's flat arguments.
+    `make` takes programs like these, and gives the call as a function of its flat arguments.
     """
 
     programs: tuple[JaxProgram, ...]
@@ -192,6 +192,38 @@ def _traced_jvp(params: Params) -> _Rule:
         return {"jvp_jaxpr_fun": wrap_init(rule, debug_info=thunk.debug_info)}
 
     return _Rule((ClosedJaxpr(jaxpr, consts),), tuple(zeros), parameters)
+
+
+# ---- rules that ask which inputs are perturbed ----------------------------------------------------------------------
+
+
+def call_that_is_told(program: JaxProgram) -> Equation | None:
+    """The one equation of a `program` that only calls a ``custom_jvp`` function whose rule asks for symbolic zeros."""
+    inner = open_jaxpr(program)
+    told = (
+        len(inner.eqns) == 1
+        and not consts_of(program)
+        and (inner.eqns[0].invars, inner.eqns[0].outvars) == (inner.invars, inner.outvars)
+        and inner.eqns[0].primitive.name == "custom_jvp_call"
+        and inner.eqns[0].params["symbolic_zeros"]
+    )
+    return inner.eqns[0] if told else None
+
+
+def rule_for(params: Params, in_zeros: tuple[bool, ...]) -> tuple[JaxProgram, tuple[bool, ...]]:
+    """What the rule of such a call traces to where the tangents `in_zeros` are zeros; and which of those that it gives are."""
+    jaxpr, consts, zeros = traced_rule_of(params["jvp_jaxpr_fun"], *in_zeros)
+    return ClosedJaxpr(jaxpr, consts), tuple(zeros)
+
+
+def with_rule(params: Params, rule: JaxProgram, in_zeros: tuple[bool, ...], zeros: tuple[bool, ...]) -> dict[str, Any]:
+    """The parameters by which such a call has what `rule_for` gives as its rule, for these `in_zeros` alone."""
+
+    def traced(*asked: bool) -> Any:
+        assert asked == in_zeros, "a rule that was traced for other perturbed inputs"
+        return open_jaxpr(rule), consts_of(rule), list(zeros)
+
+    return {"jvp_jaxpr_fun": wrap_init(traced, debug_info=params["jvp_jaxpr_fun"].debug_info)}
 
 
 def _traced_vjp(params: Params) -> _Rule:

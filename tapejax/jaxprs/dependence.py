@@ -39,7 +39,7 @@ def has_tangent(x: Value) -> bool:
 
 
 def type_has_tangent(kind: Any) -> bool:
-    """The same of the values of a type, one of `kind_of`: also a type of the user's may have a tangent."""
+    """The same for the values of a type, which `kind_of` gives; a type of the user's may have a tangent, too."""
     if not hasattr(kind, "dtype"):
         if not hasattr(kind, "to_tangent_aval"):
             return kind is float or kind is complex
@@ -99,7 +99,7 @@ def links(fn: Function, inputs: Values, outputs: Values, perturbed: Positions | 
 
 
 def everything(inputs: Values, outputs: Values, start: int = 0) -> tuple[frozenset[int], ...]:
-    """Each output that may carry gradient depends on all such inputs from `start` on. A ``jax.Ref`` may: it is refused there."""
+    """Each output that may carry gradient depends on all such inputs from `start` on. A ``jax.Ref`` does: its pullback raises."""
     ins, outs = ([isinstance(x, Ref) or has_tangent(x) for x in xs] for xs in (inputs, outputs))
     by = frozenset(i for i, carries in enumerate(ins) if carries and i >= start)
     return tuple([by if carries else frozenset() for carries in outs])

@@ -20,7 +20,8 @@ def evaluate(
     equations: Sequence[Equation] | None = None,
     wanted: Sequence[Atom] | None = None,
 ) -> list[Any]:
-    """The values of the atoms `wanted` (by default the outputs) after ``run(equation, inputs)`` of the `equations` (all).
+    """The values of the atoms `wanted`, by default the outputs. `run` computes the results of each of the `equations`, of all by
+    default.
 
     A constant, by its identity, is read from `lifted` where it is there.
     """

@@ -123,6 +123,11 @@ def _drop_unused() -> list[JaxProgram]:
     return [first for _, first in gone]
 
 
+def is_known_forward(jaxpr: JaxProgram) -> bool:
+    """The same of `intern_forward`."""
+    return facts(jaxpr).first_forward is not None
+
+
 def is_known(jaxpr: JaxProgram) -> bool:
     """Whether it was interned before."""
     return facts(jaxpr).first is not None

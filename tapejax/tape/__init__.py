@@ -1,4 +1,4 @@
-"""The wrapper: with `jaxprs` some 3,300 lines, and all that a tape is.
+"""The wrapper: with `jaxprs` some 3,500 lines, and all that a tape is.
 
 ``from tapejax.tape import GradientTape`` imports these and no more. What shows a tape (`explain`, say) comes with the rest.
 """

@@ -102,7 +102,7 @@ class ForwardAccumulator:
         query = Query(recording, [leaf.array for leaf in ends.leaves], starts)
         program, values = query.program()
         tangents = [self._tangents[i] for i in query.owners]
-        # as if each product were taken at its operation: recorded by those outside of this one, as in TensorFlow
+        # recorded by the tapes and accumulators around this one, as if each product were taken at its operation: as in TensorFlow
         trace, around = self._around
         outer = around if trace is not None and trace() is active.outer_trace() else ()
         products = active.alone(outer, derivative.run_sweep, push, program, values, tangents)

@@ -20,7 +20,7 @@ from ..jaxprs.canonical import snapshot
 from ..jaxprs.fence import ConcreteArray
 from ..jaxprs.threads import Context
 from ..jaxprs.types import Function, TraceLike, Value, Values
-from ..places import calls, user_frame
+from ..places import call_stack, user_frame
 from . import runner
 from .recording import Entry, Recording, Residuals, new_tuple
 
@@ -57,7 +57,7 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
         else:
             outputs = distinct(outputs, inputs)
             flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
-        where, frames = calls(4, self._recordings.block)
+        where, frames = call_stack(4, self._recordings.block)
         entry = new_tuple(Entry, (op, tuple(inputs), flat, where, residuals, frames))
         for recording in recordings:
             recording.entries.append(entry)

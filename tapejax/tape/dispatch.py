@@ -11,7 +11,7 @@ import jax
 from ..jaxprs.cache import recovered
 from ..jaxprs.fence import ConcreteArray, EvalTrace, set_trace_key, set_trace_reference, trace_reference
 from ..jaxprs.types import Values
-from ..places import calls
+from ..places import call_stack
 from . import active, runner
 from .active import active_recordings, copied, stages, tracing
 from .recording import Entry, Recording, new_tuple, next_number
@@ -47,7 +47,7 @@ def run(op: Op, inputs: Values) -> Any:
         for x in inputs:  # from here on the part of `Recorder.note` that one array needs, inlined for speed
             if x is outputs:
                 outputs = copied(outputs)
-        where, frames = calls(3, trace._recordings.block)
+        where, frames = call_stack(3, trace._recordings.block)
         entry = new_tuple(Entry, (op, tuple(inputs), (outputs,), where, None, frames))
         for recording in trace._recordings.active:
             recording.entries.append(entry)

@@ -43,7 +43,7 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
 
     Reverse mode (as `jax.jacrev`: the pullback under `vmap`) takes a pass for each element of the target, forward mode
     (as `jax.jacfwd`: the pushforward under `vmap`) one for each element of the sources. By default the mode with fewer passes.
-    At a pole, where the modes may differ, it is what reverse mode gives, by default.
+    At a pole, where the modes may differ, the default gives what reverse mode gives.
     """
     target = _target(program, values)
     connected = [slot for slot in program.sources if slot is not None]

@@ -71,6 +71,10 @@ class Op:
         """The Op that stands for it in programs."""
         return self
 
+    def for_perturbed(self, perturbed: Positions) -> Op:
+        """The Op that stands for it in a first derivative for which these inputs are perturbed."""
+        return self
+
     @property
     def runs_python(self) -> bool:
         """Whether its derivative runs the user's Python, which may differ each time. Then nothing compiled is kept of it."""

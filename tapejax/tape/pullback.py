@@ -98,7 +98,7 @@ def refuse_compiled(*_: Any) -> Any:
 def without_derivative(op: Op, constants: int = 0) -> PullbackOp:
     """An operation that runs `op` without its first `constants` inputs and refuses a gradient.
 
-    It is for an `op` that may return something else at each run. A derivative computes what it needs once more.
+    It is for an `op` that may give something else at each run: a derivative runs it once more, and would be of other values.
     """
 
     def refuse(cotangents: Values) -> Sequence[Any]:

@@ -66,17 +66,17 @@ class RecordedValues(list[Any]):
 class Query:
     """How the arrays `targets` depend on `sources` in a recording.
 
-    An operation counts if, when it runs, one of its inputs is watched or was computed from a watched one. Then every source
-    among its inputs counts, even if its watch begins later. What a holder held counts only from when it is watched. So it is in
-    TensorFlow: its tape keeps an operation as a whole or not at all, and reading a variable is an operation.
+    An operation counts if one of its inputs is watched when it runs, or was computed from a watched value. Then every source
+    among its inputs counts, also one that is watched only later; what a holder held counts only from the beginning of its watch.
+    TensorFlow does the same: its tape keeps an operation as a whole or not at all, and reading a variable is an operation.
 
     Args:
       recording: of a tape.
       targets: arrays.
       sources: arrays, or `Source`s.
       include_nondifferentiable: whether to follow also what carries no gradient: integers, comparisons, `stop_gradient`.
-      with_residuals: whether to use what large calls kept for their pullbacks. Then the derivative must not be recorded:
-        residuals are not values of a tape.
+      with_residuals: whether to use what large calls kept for their pullbacks. Then the derivative must not be recorded, and
+        not be differentiated: residuals are not values of a tape, and a rule is taken for what it does in a first derivative.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Query:
                 x if x.residuals is None else x._replace(op=x.residuals.op, outputs=(*x.outputs, *x.residuals.arrays))
                 for x in self.entries
             ]
-        self.targets, self.sources = targets, sources
+        self.targets, self.sources, self.with_residuals = targets, sources, with_residuals
         self.include_nondifferentiable = include_nondifferentiable
         self.arrays: list[Any] = []  # of the sources; of a holder, all that it held
         self.owners: list[int] = []  # for each array the position of its source
@@ -177,6 +177,7 @@ class Query:
         # a PythonOp equals nothing else, and a cache would keep the arrays of its call alive
         if any([isinstance(op, PythonOp) for op, _, _ in self.numbered.entries]):
             program, self.read = slicing.slice_program(self.numbered, self.entries)
+            program = slicing.for_perturbed(program) if self.with_residuals else program
         else:
             program, self.read = _programs.get(self.numbered, slicing.slice_program, self.numbered, self.entries)
         return program, RecordedValues([self.numbers[1][number] for number in self.read], self)

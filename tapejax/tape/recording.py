@@ -43,7 +43,7 @@ next_number = itertools.count(1).__next__  # no two calls in this process get th
 
 
 class Residuals(NamedTuple):
-    """What a call leaves for its pullback: `arrays`, and an operation that returns the recorded results, then `arrays`."""
+    """What a call leaves for its pullback: `arrays`, and the operation `op` that gives the recorded results and then `arrays`."""
 
     op: Op
     arrays: tuple[Any, ...]
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
     outputs: tuple[Any, ...]
     where: Where = None  # as `caller` gives it
     residuals: Residuals | None = None
-    calls: tuple[Place, ...] = ()  # as `places.calls` gives it
+    calls: tuple[Place, ...] = ()  # as `places.call_stack` gives it
 
     @property
     def line(self) -> SourceLine | None:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class Runner:
     """An operation runs as it says itself, or else compiled by `jax.jit`.
 
-    Everything that a tape runs passes through `run`: what is recorded, its derivatives, the sweeps. An Op keeps what a runner
-    made of it in its `prepared`, under the runner: another runner begins with its next call.
+    Everything that a tape runs passes through `run`: what is recorded, its derivatives, the sweeps. A sweep is one operation
+    (``gradient``); where it goes step by step, the steps pass through `run` inside it. An Op keeps what a runner made of it in
+    its `prepared`, under the runner: another runner begins with its next call.
 
     One that watches hands on to the runner that was current, which may be a faster one than this:
 

@@ -168,6 +168,12 @@ def slice_program(numbered: NumberedRecording, entries: Sequence[Entry]) -> tupl
     return compact(steps, targets, sources)
 
 
+def for_perturbed(program: Program) -> Program:
+    """`program` for a first derivative: in the place of each operation what stands for it there."""
+    steps = [step._replace(op=step.op.for_perturbed(step.perturbed)) for step in program.steps]
+    return Program(tuple(steps), program.targets, program.sources)
+
+
 def compact(
     steps: Sequence[Step], targets: Sequence[int | None], sources: Sequence[int | None]
 ) -> tuple[Program, tuple[int, ...]]:

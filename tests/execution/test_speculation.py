@@ -902,7 +902,7 @@ def test_large_gradients_are_not_there_before_they_are_asked_for(held, no_shadow
 
 def test_without_a_setting_a_plan_is_made_when_it_pays(held, no_shadow, monkeypatch):
     monkeypatch.setattr(speculation, "early", speculation._SETTINGS[""])
-    monkeypatch.setattr(speculation, "COMPILE_BACKWARD", 100)
+    monkeypatch.setattr(speculation, "COMPILE_KIND", 100)
     monkeypatch.setattr(speculation, "COMPILE", 1_000)
     trained(plain, 8)
     assert held.steps == 0
@@ -910,9 +910,25 @@ def test_without_a_setting_a_plan_is_made_when_it_pays(held, no_shadow, monkeypa
     assert held.answers
 
 
+def test_a_plan_pays_earlier_while_its_operations_are_on_trial(held, no_shadow, monkeypatch):
+    monkeypatch.setattr(speculation, "early", speculation._SETTINGS[""])
+    monkeypatch.setattr(trial, "enabled", True)
+    excess, begins, (w, _) = trial.Trial.excess, [], variables()
+    for seen in (excess, lambda self, runs: 0.0, excess):
+        forget()
+        monkeypatch.setattr(trial.Trial, "excess", seen)
+        for _ in range(5):
+            with tf.GradientTape() as tape:  # of what no other test has run so often that it is compiled
+                y = tf.asinh(tf.sinh(tf.atan(tf.cosh(w))))
+            tape.gradient(y, w)
+        ((_, sighting),) = speculation._sightings.items()
+        begins.append(sighting.at)
+    assert begins[0] == begins[2] < begins[1] / 1.3
+
+
 def test_switched_off_there_is_no_plan(held, no_shadow, monkeypatch):
     monkeypatch.setattr(speculation, "early", speculation._SETTINGS["off"])
-    monkeypatch.setattr(speculation, "COMPILE_BACKWARD", 0)
+    monkeypatch.setattr(speculation, "COMPILE_KIND", 0)
     monkeypatch.setattr(speculation, "COMPILE", 0)
     trained(plain, 30)
     assert not held.steps and not speculation._plans.items()

@@ -26,10 +26,23 @@ def test_is_compiled_after_a_number_of_calls_that_depends_on_shapes_alone():
     assert decided
 
 
+def test_what_runs_on_trial_cost_more_ends_when_it_is_compiled():
+    trial = Trial(lambda x: jnp.sin(x) * 2)
+    assert not trial.excess(1)
+    x, runs = jnp.linspace(0.0, 1.0, 5), 0
+    trial(x)
+    assert 0 < 2 * trial.excess(1) == trial.excess(2) < trial.excess(10**9) == trial.excess(10**10)
+    while trial.excess(1) and runs < 5000:
+        trial(x)
+        runs += 1
+    assert not trial.excess(10**9) and runs > 50
+
+
 def test_without_an_evaluator_everything_is_compiled(monkeypatch):
     monkeypatch.setattr(trials, "MOST_NUMBERS", -1.0)
     trial = Trial(lambda x: jnp.sin(x) * 2)
-    np.testing.assert_allclose(trial(jnp.ones(3)), 2 * np.sin(np.ones(3)), rtol=1e-6)
+    for _ in range(2):  # the first may find that they are refused
+        np.testing.assert_allclose(trial(jnp.ones(3)), 2 * np.sin(np.ones(3)), rtol=1e-6)
     refused = trials._cheap_options is None  # XLA has no such options any more
     assert [plan.run == trial._run_compiled for plan in trial._plans.values()] == [refused]
 

@@ -1,6 +1,9 @@
 """`jaxprs/custom_rules.py`: a custom rule is recognised by the program that it traces to."""
 
+import functools
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -214,3 +217,37 @@ def test_a_call_is_composed_of_programs_and_can_be_made_of_others():
 def test_no_composition_is_known_of_another_call():
     assert custom_rules.composition_of(program(by_vjp(3.0)).eqns[0].params) is None
     assert custom_rules.composition_of({}) is None
+
+
+def test_a_rule_for_the_inputs_that_are_perturbed():
+    """Only the call itself is such a call; its rule is traced for each set, and stands for no other."""
+
+    @jax.custom_jvp
+    def times(a, b):
+        return a * b
+
+    def rule(primals, tangents):
+        zeros = [isinstance(t, jax.custom_derivatives.SymbolicZero) for t in tangents]
+        return times(*primals), tangents[zeros.index(False)] * (2.0 if any(zeros) else 3.0)
+
+    times.defjvp(rule, symbolic_zeros=True)
+    for other in (lambda a, b: times(a, b) + 1.0, lambda a, b: times(b, a), lambda a, b: a * b, jnp.sin):
+        assert custom_rules.call_that_is_told(jax.make_jaxpr(other)(*[1.0, 2.0][: 1 + (other is not jnp.sin)])) is None
+    call = custom_rules.call_that_is_told(jax.make_jaxpr(times)(1.0, 2.0))
+    for in_zeros, factor in (((False, True), 2.0), ((True, False), 2.0), ((False, False), 3.0)):
+        program, zeros = custom_rules.rule_for(call.params, in_zeros)
+        assert zeros == (False,) and len(program.in_avals) == 4 - sum(in_zeros)
+        params = call.params | custom_rules.with_rule(call.params, program, in_zeros, zeros)
+        bound = functools.partial(call.primitive.bind, **call.primitive.get_bind_params(params))
+        given = [i for i, zero in enumerate(in_zeros) if not zero]
+
+        def at(*xs, given=given, bound=bound):
+            full = [1.0, 2.0]
+            for i, x in zip(given, xs, strict=True):
+                full[i] = x
+            return bound(*full)[0]
+
+        slopes = jax.grad(at, range(len(given)))(*[[1.0, 2.0][i] for i in given])
+        assert [*map(float, slopes)] == [factor, 0.0][: len(given)]
+        with pytest.raises(AssertionError, match="other perturbed"):
+            params["jvp_jaxpr_fun"].call_wrapped(True, True)

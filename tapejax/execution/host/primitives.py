@@ -178,11 +178,17 @@ def _broadcast(eqn: Equation) -> Function:
     if len(eqn.invars) > 1:
         raise Unsupported("dynamic shape")
     shape, dimensions = eqn.params["shape"], eqn.params["broadcast_dimensions"]
-    sizes = eqn.invars[0].aval.shape
     between = [1] * len(shape)
-    for i, dimension in enumerate(dimensions):
-        between[dimension] = sizes[i]
-    return lambda x: np.broadcast_to(x.reshape(between), shape)
+    for size, dimension in zip(eqn.invars[0].aval.shape, dimensions, strict=True):
+        between[dimension] = size
+    strides = [math.prod(between[i + 1 :]) * (size > 1) for i, size in enumerate(between)]
+
+    def broadcast(x: Any) -> Any:
+        if x.dtype.kind in "fiub" and x.flags.c_contiguous and x.size:  # `broadcast_to` takes ten times as long
+            return np.ndarray(shape, x.dtype, x, 0, [stride * x.itemsize for stride in strides])
+        return np.broadcast_to(x.reshape(between), shape)
+
+    return broadcast
 
 
 def _reshape(eqn: Equation) -> Function:
@@ -253,13 +259,8 @@ def _arg(fn: Function) -> Callable[[Equation], Function]:
 
 def _dot_general(eqn: Equation) -> Function:
     (lhs, rhs), dtype = eqn.invars, eqn.outvars[0].aval.dtype
-    precision = eqn.params["precision"]  # one that names an algorithm is not a pair
-    if (
-        dtype.kind not in "fc"
-        or lhs.aval.dtype != dtype
-        or rhs.aval.dtype != dtype
-        or not isinstance(precision, tuple | None)
-    ):
+    named = not isinstance(eqn.params["precision"], tuple | None)  # an algorithm, which is not a pair
+    if dtype.kind not in "fc" or not lhs.aval.dtype == rhs.aval.dtype == dtype or named:
         raise Unsupported("dot_general")
     (lc, rc), (lb, rb) = eqn.params["dimension_numbers"]
     shape = eqn.outvars[0].aval.shape

@@ -11,7 +11,7 @@ import jax
 
 from ...jaxprs.dependence import has_tangent, kind_of
 from ...jaxprs.fence import Tracer, current_trace
-from ...places import calls
+from ...places import call_stack
 from ...tape import active
 from ...tape.recording import Entry, Recording
 from ...tf.values.types import Array
@@ -23,7 +23,7 @@ from . import transforms
 _LOOKS = ("python", "static", "closure")
 
 
-def recorded(entry: Entry) -> Recording | None:
+def recording_of(entry: Entry) -> Recording | None:
     """What the Python function of `entry`, a call, does at the recorded inputs, with the recorded outputs.
 
     None where it is not sure that it does the same at others: Python looks at values, or reads a state that it has changed.
@@ -64,7 +64,7 @@ def adopted(recording: Recording, results: Sequence[Array], entry: Entry) -> Rec
 
 def _run(run: Callable[..., Any], inputs: Any) -> tuple[list[Array] | None, int]:
     """The results, and in how many functions around it the call is."""
-    where, around = calls(1, current_trace()._recordings.block)
+    where, around = call_stack(1, current_trace()._recordings.block)
     return run(inputs), len(around) or int(where is not None)
 
 

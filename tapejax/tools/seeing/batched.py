@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from ...jaxprs import contents
+from ...jaxprs.canonical import UncacheableError
 from ...jaxprs.evaluate import evaluate
 from ...jaxprs.fence import Literal
 from ...jaxprs.lifting import run_equation
@@ -26,7 +27,7 @@ from ..writing.congruence import congruent
 from ..writing.graph import ValueMap, ValueSet
 from ..writing.unbatching import unbatched
 from .regions import Fold, Region, restricted, run
-from .spelling import canonical
+from .spelling import normal_form
 
 Rows: TypeAlias = ValueMap[tuple[Value, int | None]]  # what values are for the first example, and the axis of the batch
 
@@ -73,7 +74,10 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
     recorded = jax.make_jaxpr(lambda *xs: run(entries, results, ValueMap(zip(inputs, xs, strict=True))))(*inputs)
     if recorded.effects or contents.contains(recorded, "pure_callback"):
         return None
-    form = canonical(recorded)
+    try:
+        form = normal_form(recorded)
+    except UncacheableError:  # a rule in it may be another one each time
+        return None
     for batch in _batches(inputs, *sizes):
         try:
             rows = Rows((x, (jax.lax.index_in_dim(x, 0, keepdims=False), 0)) for x in batch)
@@ -81,7 +85,7 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
             given = [rows[x][0] for x in batch]
             others = [x for x in inputs if x not in ValueSet(batch)]
             op = MappedOp(restricted(alone, ends), given, others, ends, [0] * len(batch))
-            again = canonical(jax.make_jaxpr(op.fn)(*batch, *others), _keys([*batch, *others], inputs))
+            again = normal_form(jax.make_jaxpr(op.fn)(*batch, *others), _keys([*batch, *others], inputs))
         except Exception:  # an equation without a rule, or what has no meaning for one example
             continue
         if congruent(again, form):

@@ -168,7 +168,8 @@ class Structured:
         recording = Recording()
         recording.entries = [*body.entries]
         around = [(*line.calls, *own) for own in calls_of(recording.entries)]
-        lines = mapped.lines_inside(writer, recording, around, body.ends, [*body.given, *varying])
+        starts = ValueSet([*body.given, *varying, *(x for x in consts if self.scope.varying_around(x))])
+        lines = mapped.lines_inside(writer, recording, around, body.ends, [*starts])
         local = ValueSet([*body.given, *(x for each in lines for x in each.outputs)])
         actives = (tuple([i for i, x in enumerate(each.inputs) if x in local]) for each in lines)
         lines = [each._replace(active_ins=active) for each, active in zip(lines, actives, strict=True)]
@@ -227,7 +228,9 @@ class Structured:
         """By what a branch is chosen, and whether that is a truth value: as it was before JAX made an index of it."""
         index, writer = self.inputs[0], self.writer
         x, active = index, index in self.active
-        while (position := writer.made.get(x)) is not None and (before := _before(writer.entry(position))) is not None:
+        while (position := writer.made.get(x)) is not None and (
+            before := _before(writer._entries[position])
+        ) is not None:
             x = before
         truth = len(self.params["branches"]) == 2 and jax.typeof(x).dtype == bool
         x = x if truth or jnp.issubdtype(jax.typeof(x).dtype, jnp.integer) else index

@@ -24,7 +24,7 @@ from ...tape.sweep import sweep
 from ..writing.congruence import close, congruent
 from ..writing.graph import Graph, ValueMap, ValueSet
 from .regions import Fold, Region, is_back, restricted, run
-from .spelling import canonical
+from .spelling import normal_form
 
 # The number that a gradient is of is looked for among so many, the last ones of its function: others may be returned beside it.
 NUMBERS = 8
@@ -117,7 +117,7 @@ def _sources(region: Region, forward: Sequence[Entry], number: Value, results: V
         return None  # the user's Python would run once more
     sources = _matched(results, moving, pulled(moving, *inputs))
     again = sources and jax.make_jaxpr(functools.partial(pulled, sources))(*inputs)
-    return sources if again and congruent(canonical(again), canonical(program)) else None
+    return sources if again and congruent(normal_form(again), normal_form(program)) else None
 
 
 def _matched(results: Values, sources: Values, gradients: Values) -> list[Value] | None:

@@ -42,7 +42,7 @@ def opened(entry: Entry, recording: Recording) -> tuple[GradientTape, list[Any],
     return *_taped(entry.inputs, lambda recording: _run(program, entry.inputs, recording, rounds)), rounds
 
 
-def recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[Any]]:
+def on_a_tape(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[Any]]:
     """A tape of the operations of a program, none of them opened, its inputs watched; and its outputs."""
     return _taped(
         inputs, lambda recording: evaluate(program, inputs, lambda eqn, xs: _bind(eqn, xs, recording, Rounds()))

@@ -31,7 +31,7 @@ from .inside import CASTS, OPERATIONS, frames_of, program_of, traced
 from .regions import restricted
 
 
-def recorded(entry: Entry, recording: Recording) -> Recording | None:
+def recording_of(entry: Entry, recording: Recording) -> Recording | None:
     """What the function of `entry`, a call, does at the recorded inputs, with the recorded outputs.
 
     None where the call is of no function of the user's, or its program asks Python for something.
@@ -128,7 +128,7 @@ def function_in(program: JaxProgram) -> CodeType | None:
 
 
 def places(eqn: Equation, source: str) -> tuple[Place, ...]:
-    """Those of the functions that ran an equation which count, see `places.calls`. What goes back was run by `jax.grad`."""
+    """Those of the functions that ran an equation which count, see `places.call_stack`. What goes back was run by `jax.grad`."""
     frames = [*reversed(frames_of(eqn))]
     at = next((i for i, (code, _) in enumerate(frames) if _source(code) == source), None)
     if at is None:

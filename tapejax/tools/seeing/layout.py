@@ -9,15 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...places import SourceLine
+from ..writing.expressions import copied
+from ..writing.expressions import parsed as parsed
 
 # Lines of code that can be broken are not longer than this.
 WIDTH = 88
 INDENT = "    "
-
-
-def parsed(text: str) -> ast.expr:
-    """The expression that `text` is."""
-    return ast.parse(text, mode="eval").body
 
 
 class PrintedLine(str):
@@ -100,17 +97,8 @@ def one_or_tuple(parts: Sequence[ast.expr]) -> ast.expr:
 
 def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.expr:
     """`expression` with others in place of names."""
-    renamed: ast.expr = _Renaming(expressions).visit(_copy(expression))
+    renamed: ast.expr = _Renaming(expressions).visit(copied(expression))
     return renamed
-
-
-def _copy(node: Any) -> Any:
-    """By the fields that Python gives its class: other code hangs more on the one `ast.Load` of all trees, a whole program."""
-    if isinstance(node, list):
-        return [_copy(x) for x in node]
-    if not isinstance(node, ast.AST):
-        return node
-    return type(node)(**{name: _copy(getattr(node, name)) for name in type(node)._fields if hasattr(node, name)})
 
 
 def names_in(expression: ast.expr) -> list[str]:

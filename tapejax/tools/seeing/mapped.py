@@ -44,7 +44,8 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     recording = Recording()
     recording.entries = list(op.entries)
     around = [(*line.calls, *own[1:]) for own in calls_of(recording.entries)]
-    lines = lines_inside(writer, recording, around, op.ends, [*op.rows, *varying])
+    starts = ValueSet([*op.rows, *varying, *(x for x in op.others if scope.varying_around(x))])
+    lines = lines_inside(writer, recording, around, op.ends, [*starts])
     local = ValueSet([*op.rows, *(x for each in lines for x in each.outputs)])
     actives = (tuple([i for i, x in enumerate(each.inputs) if x in local]) for each in lines)
     lines = [each._replace(active_ins=active) for each, active in zip(lines, actives, strict=True)]

@@ -45,12 +45,12 @@ from .spelling import (
     fill,
     is_name,
     nearly,
+    normal_form,
     number,
     spelling_of,
     spelling_of_equation,
     static_arguments,
 )
-from .spelling import canonical as canonical_form
 from .tables import sections
 
 # How deep the rules of functions that rules call are written: each takes as long as all before it.
@@ -297,7 +297,8 @@ class Code:
 
     def _body(self, closed: JaxProgram, hints: Sequence[str | None]) -> tuple[scopes.Definition, scopes.KeyNames]:
         """`hints`: what its first parameters are to be called, if not by letters."""
-        if (own := self.users(closed, hints, self.scope.letters())) is not None:
+        again = self._rules_around and contents.contains(closed, "custom_vjp_call")  # a rule that may call its function
+        if not again and (own := self.users(closed, hints, self.scope.letters())) is not None:
             return own, self.names
         jaxpr = contents.open_jaxpr(closed)
         letters, names = self.scope.letters(), scopes.KeyNames()
@@ -522,9 +523,7 @@ def _is_jaxs_own(name: str, eqn: Equation) -> bool:
     with contextlib.suppress(TypeError):  # it takes more
         other = jax.make_jaxpr(function)(*[v.aval for v in eqn.invars])
         own = (each for each in equations_in(other) if each.primitive is eqn.primitive)
-        return any(
-            canonical_form(each.params["call_jaxpr"]) == canonical_form(eqn.params["call_jaxpr"]) for each in own
-        )
+        return any(normal_form(each.params["call_jaxpr"]) == normal_form(eqn.params["call_jaxpr"]) for each in own)
     return False
 
 

@@ -32,7 +32,8 @@ from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
-from . import again, jitted, layout, rolling, scopes, sources, trees
+from ..writing.iteration import Substitution
+from . import again, jitted, layout, rolling, scopes, sources, templates, trees
 from .calls import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at, stored_inside
 from .inside import traced
 from .layout import names_in
@@ -65,11 +66,17 @@ class Scope:
             None  # what is written here; None for a function that a derivative is taken of
         )
         self.makes: set[str] = set()  # the trees that are computed here
+        self.roles: dict[Key, dict[str, Key]] = {}  # by parameter the key of a value that is several: ``kernel(x, x)``
 
     def key(self, x: Value) -> Key:
         """What varies."""
         self.used.add(x)
         return self.keys.setdefault(x, new_key())
+
+    def role(self, key: Key, parameter: str) -> Key:
+        """The key of a value as a `parameter`; of the first one its own."""
+        roles = self.roles.setdefault(key, {})
+        return roles.setdefault(parameter, new_key() if roles else key)
 
     def other(self, x: Value) -> str:
         """The code for a value that does not vary here."""
@@ -141,7 +148,6 @@ class Within(Scope):
         return self.parent.part(path, arrays) if outside else super().part(path, arrays)
 
 
-_MAKERS = "zeros ones full broadcast_to bernoulli uniform normal truncated_normal".split()
 _UNIFORM = re.compile(r"jnp\.(zeros|ones|full)\(")
 _KNOWN = re.compile(r"jnp\.(zeros|ones|full|eye)\(")
 _FILLED = re.compile(r"jnp\.(zeros|ones|full|eye|array|arange)\(.{,40}$")  # a short one
@@ -231,11 +237,12 @@ class Writer:
             joint = isinstance(line.op, JointOp)
             own = position < len(self._recording.entries)  # not of a call that was opened
             own |= jitted.is_checkpoint(entry.op)
-            inside = again.recorded(entry) if joint else jitted.recorded(entry, self._recording) if own else None
+            inside = (
+                again.recording_of(entry) if joint else jitted.recording_of(entry, self._recording) if own else None
+            )
             entries = [] if inside is None else inside.entries
             around = calls_of(entries)
-            if jitted.is_checkpoint(entry.op):
-                self._checkpoints |= {calls[0].call for calls in around}
+            self._checkpoints |= {calls[0].call for calls in around if jitted.is_checkpoint(entry.op)}
             made = self.open(entries, [line.calls + calls for calls in around], position)
             self._opened[position] = None if inside is None else (inside, made)
         if (opened := self._opened[position]) is None:
@@ -259,10 +266,6 @@ class Writer:
             self.made.setdefault(x, at)
         self._made_inside.update(made)
         return made
-
-    def entry(self, position: int) -> Entry:
-        """An entry of the recording, or of what was opened, by its position in `made`."""
-        return self._entries[position]
 
     def position(self, positions: Iterable[int], stop: int) -> int:
         """The last of some positions of entries, of which those from `stop` on are where the call is that was opened."""
@@ -551,6 +554,7 @@ class Writer:
         made |= {key for key, x in self.names.meanings.items() if not made.isdisjoint(names_in(x))}  # parts of these
         given = [(inner.keys[x], x, True) for x in inner.used if inner.keys[x] not in made]
         given += [(key, x, False) for x, key in inner.constants.items()]
+        statements, given, named = _with_roles(inner, statements, given)
         handed: dict[Key, str] = {}
         for parts in self._trees(inner, given, code):
             path = self.common([x for _, x in parts])
@@ -568,7 +572,7 @@ class Writer:
         first = {key: i for i, key in reversed([*enumerate(scopes.names_used(Definition([], statements, result)))])}
         given.sort(key=lambda each: first.get(each[0], len(first)))
         own = {key: (x, active) for key, x, active in given}
-        order = self._ordered(code, lines, depth, given, [*handed])
+        order = self._ordered(code, lines, depth, given, [*handed], named)
         for key in own:
             self.names.pending.pop(key, None)
         handed = {key: self.argument(*own[key], scope) if key in own else handed[key] for key in order}
@@ -578,7 +582,7 @@ class Writer:
         function = Definition([*handed], statements, result, name_in(caller, code), head=head, checkpoint=again)
         if not user:
             matrices = [key for key in order[::-1] if key in own and jnp.ndim(own[key][0]) > 1]
-            shapes = _Shapes({own[key][0].shape: key for key in matrices})
+            shapes = templates.Shapes({own[key][0].shape: key for key in matrices})
             for s in statements:
                 filled = {k: x for k in s.keys() if isinstance(x := self.names.meanings.get(k), ast.Call)}
                 s.expression = shapes.visit(layout.replaced(s.expression, filled))
@@ -746,8 +750,10 @@ class Writer:
         depth: int,
         given: Sequence[tuple[Key, Value, bool]],
         roots: Sequence[Key],
+        named: Mapping[Key, str],
     ) -> list[Key]:
-        """What is handed over, in the order of the parameters of `code`; sets what it is called. `roots`: of trees."""
+        """What is handed over, in the order of the parameters of `code`; sets what it is called. `roots`: of trees; `named`: the
+        parameters of a value that is several."""
         arguments = [name for name in parameters_of(code) if name != "training"]
         caller = lines[-1].calls[depth - 1]
         names = operands(caller.code, caller.instruction)
@@ -757,7 +763,7 @@ class Writer:
         written = self._argument_names([x for _, x, _ in given], code, caller, depth - 1)
         hints: dict[Key, str | None] = {}
         for key, x, active in given:
-            hint = written.get(x) or self._name_inside(x, inside.get(x), active, code, parameter_of)
+            hint = named.get(key) or written.get(x) or self._name_inside(x, inside.get(x), active, code, parameter_of)
             hints[key] = unused(hint, {*filter(None, hints.values())}) if hint and hint.isidentifier() else None
         left = [name for name in arguments if name not in {*hints.values(), *map(self.names.hint, roots)}]
         free = [(key, x, active) for key, x, active in given if hints[key] is None]
@@ -781,6 +787,22 @@ class Writer:
         return sorted(places, key=lambda key: order.get(hints.get(key) or self.names.hint(key) or "", places[key]))
 
 
+def _with_roles(
+    inner: Scope, statements: list[Statement], given: Sequence[tuple[Key, Value, bool]]
+) -> tuple[list[Statement], list[tuple[Key, Value, bool]], dict[Key, str]]:
+    """What a function is given, once for each parameter that it is, and the parameters of what is several; what is made in it is
+    one value in its statements."""
+    of, one, named, found = {each[0]: each[1:] for each in given}, dict[str, ast.expr](), dict[Key, str](), [*given]
+    for key, roles in inner.roles.items():
+        others = [own for own in roles.values() if own != key]
+        if key in of:
+            named |= {own: name for name, own in roles.items() if others}
+            found += [(own, *of[key]) for own in others]
+        else:
+            one |= {own: ast.Name(key, ast.Load()) for own in others}
+    return [templates.changed(s, Substitution(one)) for s in statements] if one else statements, found, named
+
+
 def _note_origin(statements: Sequence[Statement], here: Running) -> None:
     """Notes the line of the user's that statements came of."""
     origin, pair = line_of((here.code, here.place)), bytecode(here.code).pairs.get(here.place)
@@ -788,18 +810,3 @@ def _note_origin(statements: Sequence[Statement], here: Running) -> None:
         statement.origins = (origin,) if origin else ()
     if pair is not None and len(statements) == 1:
         statements[0].pair = here.call, pair
-
-
-class _Shapes(ast.NodeTransformer):
-    """Writes the shape of a parameter where an array of that shape is made: so it is in a library, for any batch."""
-
-    def __init__(self, keys: Mapping[tuple[int, ...], Key]):
-        self.keys = keys
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _MAKERS:
-            for i, arg in enumerate(node.args):
-                if isinstance(arg, ast.Tuple) and (key := self.keys.get(ast.literal_eval(arg))) is not None:
-                    node.args[i] = ast.Attribute(ast.Name(key, ast.Load()), "shape", ast.Load())
-        return node

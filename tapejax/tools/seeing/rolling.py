@@ -94,14 +94,13 @@ class _Written:
         self.run, self.code = run, of.code
         every = of.written
         self.before, self.after = every[: run.start], every[run.stop :]
-        self.rounds = [every[i : i + run.period] for i in range(run.start, run.stop, run.period)]
+        alike = [_with_same_outs(every[i : run.stop : run.period]) for i in range(run.start, run.start + run.period)]
+        self.rounds = [[*statements] for statements in zip(*alike, strict=True)]
         self.keys: dict[Key, list[Key]] = {}  # by what the first round makes the same of each
-        for statements in zip(*self.rounds, strict=True):
+        for statements in alike:
             for outs in zip(*(s.outs for s in statements), strict=True):
-                if None in outs[:-1] and any(outs):
-                    raise Differs
                 if outs[0] is not None:
-                    self.keys[outs[0]] = [*outs]
+                    self.keys[outs[0]] = [key for key in outs if key]
         made = {key: (i, own) for own, keys in self.keys.items() for i, key in enumerate(keys) if key}
         self.meanings = of.names.expressions()
         self.round = Body(made, self.meanings.get, is_key, new_key)
@@ -254,6 +253,15 @@ class _Written:
             return ()
         text = linecache.getline(line.file, self.loop.lineno).strip()
         return (line._replace(number=self.loop.lineno, text=text),)
+
+
+def _with_same_outs(statements: Sequence[Statement]) -> list[Statement]:
+    """What each round makes by one statement, with a key also where nothing reads it in that round."""
+    used = [any(outs) for outs in zip(*(s.outs for s in statements), strict=True)]
+    return [
+        replace(s, outs=[(out or new_key()) if kept else None for out, kept in zip(s.outs, used, strict=True)])
+        for s in statements
+    ]
 
 
 def _loop_at(code: CodeType, start: int) -> ast.For | None:

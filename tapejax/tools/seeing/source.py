@@ -179,7 +179,7 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
 
 
 @dataclass
-class Recorded:
+class RecordedProgram:
     """A recorded program: `values` are in its slots, `recording` has its entries, `owner` has for each of its sources
     whose it is. `names`: of arrays, that the user's code has; `unnamed`: of constants for which it has none; `partial`:
     the parameters that are trees which have more in them; `stores`: whether the line that recorded stores what was recorded."""
@@ -320,12 +320,12 @@ class PrintedModule:
             del self.main[name]
         return known
 
-    def write(self, parts: Recorded, name: str = "f") -> str:
+    def write(self, parts: RecordedProgram, name: str = "f") -> str:
         """Adds the function that `parts` are; returns its name."""
         with active.outside():
             return self._write(parts, name)
 
-    def _write(self, parts: Recorded, name: str) -> str:
+    def _write(self, parts: RecordedProgram, name: str) -> str:
         program, values, writer = parts.program, parts.values, self.writer
         self.scope.taken |= {each.name for each in parts.arguments}
         writer.read(parts.recording, self.flat, parts.stores)
@@ -384,7 +384,7 @@ class PrintedModule:
         self.main[name] = scopes.lines(function, name, names)
         return name
 
-    def _name_constants(self, parts: Recorded, scope: recorded.Scope, function: scopes.Definition) -> None:
+    def _name_constants(self, parts: RecordedProgram, scope: recorded.Scope, function: scopes.Definition) -> None:
         """Defines the constants that `function` uses; that a loop begins with in the function, if nothing else reads it."""
         writer, names = self.writer, self.writer.names
         used = Counter(key for s in function.statements for key in s.keys()) + scopes.keys_of(function.result)
@@ -405,7 +405,7 @@ class PrintedModule:
                 called = called or unused("c", {*names.hints.values()})
                 names.meanings[key] = layout.parsed(text or self.code.constant(x, called, most))
 
-    def _rows(self, parts: Recorded, loop: scopes.Statement, rows: Sequence[Array]) -> str:
+    def _rows(self, parts: RecordedProgram, loop: scopes.Statement, rows: Sequence[Array]) -> str:
         """The name of the array with the rows that a loop goes over, the user's own if there is one."""
         every = np.stack(rows)
         for x, name in parts.names.items():
@@ -415,7 +415,7 @@ class PrintedModule:
         return self.code.constant(jnp.asarray(every), f"{called or 'row'}s")
 
     def _sources(
-        self, parts: Recorded, scope: recorded.Scope, inner: Mapping[str, Path]
+        self, parts: RecordedProgram, scope: recorded.Scope, inner: Mapping[str, Path]
     ) -> tuple[dict[str, scopes.Key], list[scopes.Statement]]:
         """The parameters by their names, and statements that take them apart."""
         names, held, first = self.writer.names, parts.held(), scopes.new_key()
@@ -453,7 +453,7 @@ class PrintedModule:
         return roots, statements
 
 
-def printed(parts: Recorded, flat: bool) -> PrintedModule:
+def printed(parts: RecordedProgram, flat: bool) -> PrintedModule:
     """What a tape recorded, written as code."""
     module = PrintedModule(flat=flat)
     module.write(parts)

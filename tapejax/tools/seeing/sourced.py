@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import CodeType
 from typing import TYPE_CHECKING
 
 from ...jaxprs.types import Value
@@ -12,9 +13,9 @@ from ...tape.recording import Recording
 from ..writing.graph import Graph, ValueMap, ValueSet
 from . import layout, sources
 from .calls import Line, depth_of, inside_of
-from .listing import bytecode, handed_on, name_of_operand
+from .listing import bytecode, handed_on, name_of_operand, parameters_of
 from .operations import written
-from .scopes import Statement, new_key
+from .scopes import Statement, is_key, new_key
 from .spelling import fill
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Sourced:
         text, names = expression.spelled.text, expression.spelled.names
         used = {int(i) for i in re.findall(r"\{(\d+)\}", text)}
         args = [writer.argument(x, x in active, scope) if i in used else "" for i, x in enumerate(expression.operands)]
+        if scope.parent is not None and scope.calls == tuple([each.call for each in part[-1].calls]):
+            args = self._in_roles(args, names, place[0], scope)
         self._note_operands(part[-1], place, ValueMap((expression.operands[i], name) for i, name in names.items()))
         own = expression.results
         outs = [scope.key(x) if x is not None and x in scope.used else None for x in own]
@@ -55,6 +58,12 @@ class Sourced:
             writer.names.hints |= {key: name for key, name in zip(keys, parts, strict=True) if name != "_"}
             outs = [*keys]
         return [Statement([*outs], layout.parsed(fill(text, args)))]
+
+    def _in_roles(self, args: Sequence[str], names: Mapping[int, str], code: CodeType, scope: Scope) -> list[str]:
+        """The operands, each as the parameter, or variable from outside, that the source names: one value may be several."""
+        outside = {*parameters_of(code), *code.co_freevars, *code.co_names}
+        roles = {i: name for i, name in names.items() if name in outside and is_key(args[i])}
+        return [scope.role(arg, roles[i]) if i in roles else arg for i, arg in enumerate(args)]
 
     def _note_operands(self, line: Line, place: Place, named: ValueMap[str]) -> None:
         """Notes what the source calls what an operation takes."""

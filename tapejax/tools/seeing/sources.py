@@ -30,7 +30,7 @@ from ..writing.spelled import Spelled, round_length, spelled
 from .calls import Line, is_named
 from .inside import frames_of
 from .listing import bytecode, expression_at
-from .spelling import WRITTEN_OUT, canonical
+from .spelling import WRITTEN_OUT, normal_form
 
 # More operations are not the value of one expression that a person has written.
 MOST = 64
@@ -242,7 +242,7 @@ def _tried(
     expression: ast.expr, operands: Sequence[Operand], program: Callable[[], JaxProgram], modules: Mapping[str, str]
 ) -> Spelled | None:
     with contextlib.suppress(Exception):  # what was recorded cannot be traced, or has no exact form: it runs Python
-        return spelled(expression, operands, program(), canonical, modules)
+        return spelled(expression, operands, program(), normal_form, modules)
     return None
 
 

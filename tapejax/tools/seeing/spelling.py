@@ -1,7 +1,7 @@
 """How an operation is spelled in plain ``jnp``.
 
 Every spelling is tried before it is taken: it is traced, and counts only if it gives the very operations that were
-recorded (`canonical`). So ``jnp.sum(x, axis=1)`` can be guessed from a reduction that has lost its arguments, and a wrong
+recorded (`normal_form`). So ``jnp.sum(x, axis=1)`` can be guessed from a reduction that has lost its arguments, and a wrong
 guess costs nothing. Where TensorFlow's function is another than `jnp`'s at single points, the plain name is taken if it
 does the same at the recorded values (`nearly`).
 """
@@ -24,8 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs import canonical as canonical_form
-from ...jaxprs import contents, lifting
+from ...jaxprs import canonical, contents, lifting
 from ...jaxprs.cache import Cache
 from ...jaxprs.canonical import UncacheableError
 from ...jaxprs.dependence import is_key
@@ -57,7 +56,7 @@ class Unspellable(Exception):
 
 
 Aval: TypeAlias = Any  # what JAX has of a value that is not computed yet: shape, dtype, whether it is weakly typed
-Form: TypeAlias = Any  # what a program computes, as hashable data: `canonical` makes it
+Form: TypeAlias = Any  # what a program computes, as hashable data: `normal_form` makes it
 Key: TypeAlias = tuple  # of a value in a form: an input, a literal, a constant, or by number what a row makes
 
 # By key a tuple of the one spelling found, or of None.
@@ -102,8 +101,8 @@ def _spelling(
     # The same canonical form may be `x[0]` of one shape and `x[:, 0]` of another.
     shapes = tuple((aval.shape, aval.dtype) for aval in kinds)
     try:
-        form = canonical(closed, inputs)
-        static_key = canonical_form.exact(static)
+        form = normal_form(closed, inputs)
+        static_key = canonical.exact(static)
     except UncacheableError:
         return None
     primitive = None if eqn is None else eqn.primitive.name
@@ -154,7 +153,7 @@ def _find_spelling(name, closed, form, avals, holes, same, eqn, static) -> tuple
                 return eval(code, {**SCOPE, **{f"a{i}": x for i, x in zip(free, xs, strict=True)}})
 
             traced, result = jax.make_jaxpr(call, return_shape=True)(*specs)
-            if canonical(traced) == form:
+            if normal_form(traced) == form:
                 alone = isinstance(result, (list, tuple)) and len(traced.jaxpr.outvars) == 1
                 return (f"{template}[0]" if alone else template,)
     return (None,)
@@ -391,7 +390,7 @@ def _lax_calls(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
         yield f"jax.extend.core.primitives.{name}_p.bind({', '.join(items)})"
 
 
-def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
+def normal_form(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
     """What a jaxpr computes, as hashable data.
 
     Nested ``jit`` is written out, what is not read is left out, what is known is computed, and of several primitives
@@ -436,7 +435,7 @@ def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
             for key, value in eqn.params.items()
             if key != "name" and (plain := _plain(value)) is not None and not _default(key, value, avals)
         }
-        params = canonical_form.parameters(eqn.primitive, static)
+        params = canonical.parameters(eqn.primitive, static)
         name = "add" if eqn.primitive.name == "add_any" else eqn.primitive.name
         return add((name, params, ins, avals), len(eqn.outvars))
 
@@ -565,7 +564,7 @@ def _literal_key(value: Value, aval: Aval) -> Key:
 def _constant_key(value: Value) -> Key:
     if getattr(value, "ndim", 1) == 0 and not isinstance(value, Tracer) and hasattr(value, "dtype"):
         return _literal_key(value, value)
-    return ("constant", canonical_form.exact(value))
+    return ("constant", canonical.exact(value))
 
 
 # ---- literals -------------------------------------------------------------------------------------------------------

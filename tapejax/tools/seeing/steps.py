@@ -36,7 +36,7 @@ from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, tabl
 from ...tf.values.types import Array, Nest
 from ..writing.graph import ValueMap
 from . import listing
-from .inside import program_of, recorded
+from .inside import on_a_tape, program_of
 from .listing import Names
 from .rounds import Cotangents, Part, inside
 from .tables import cut, terminal_width
@@ -350,7 +350,7 @@ def _inside(walk: Backward, entry: Entry, came: Cotangents, place: str) -> NonFi
         part = program and inside(Part(program, entry.inputs, came))
     if part is None:
         return None
-    tape, outputs = recorded(part.program, part.inputs)
+    tape, outputs = on_a_tape(part.program, part.inputs)
     pairs = list(zip(outputs, part.cotangents or outputs, strict=True))
     pairs = [(x, ct) for x, ct in pairs if _is_inexact(x) and ct is not None]
     ends, starts = [x for x, _ in pairs], list(filter(_is_inexact, part.inputs))

@@ -179,7 +179,7 @@ class Seen(GradientTape):
         own = named.only([x for x in arrays if x not in block])
         names, unnamed = ValueMap([*own.items(), *called.items()]), named.unnamed(arrays)
         first = parameter or ("params" if tree is not None or source.is_tree(sources, names) else "sources")
-        parts = source.Recorded(
+        parts = source.RecordedProgram(
             rest.all,
             program,
             values,

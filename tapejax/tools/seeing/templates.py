@@ -143,3 +143,21 @@ class ConstantRows(ast.NodeTransformer):
         rows = [self.constants.get(getattr(x, "id", "")) for x in node.elts]
         alike = len({None if x is None else (x.shape, x.dtype, getattr(x, "weak_type", False)) for x in rows}) == 1
         return ast.Name(self.name(rows), ast.Load()) if alike and rows[0] is not None else node
+
+
+_MAKERS = "zeros ones full broadcast_to bernoulli uniform normal truncated_normal".split()
+
+
+class Shapes(ast.NodeTransformer):
+    """Writes the shape of a parameter where an array of that shape is made: so it is in a library, for any batch."""
+
+    def __init__(self, keys: Mapping[tuple[int, ...], Key]):
+        self.keys = keys
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _MAKERS:
+            for i, arg in enumerate(node.args):
+                if isinstance(arg, ast.Tuple) and (key := self.keys.get(ast.literal_eval(arg))) is not None:
+                    node.args[i] = ast.Attribute(ast.Name(key, ast.Load()), "shape", ast.Load())
+        return node

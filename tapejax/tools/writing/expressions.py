@@ -137,7 +137,7 @@ class _Cut(ast.NodeTransformer):
     """Puts holes in the place of operands, and open names in that of what is not known: ``open`` has these by their texts."""
 
     def __init__(self, top: ast.expr, operands: Sequence[Operand], modules: Mapping[str, str], apart: bool = False):
-        self.top: ast.expr = _copied(top)
+        self.top: ast.expr = copied(top)
         self.modules, self.apart = modules, apart
         self.ambiguous = False
         self.open: dict[str, str] = {}
@@ -229,7 +229,7 @@ class _Cut(ast.NodeTransformer):
         text = ".".join([module, *path[::-1]])
         if not _is_pure(text):
             raise Unfit
-        return _parsed(text)
+        return parsed(text)
 
 
 def _is_pure(text: str) -> bool:
@@ -246,7 +246,8 @@ def _is_pure(text: str) -> bool:
     return root != "jax" or not path or path[0] in _OF_JAX
 
 
-def _parsed(text: str) -> ast.expr:
+def parsed(text: str) -> ast.expr:
+    """The expression that `text` is."""
     return ast.parse(text, mode="eval").body
 
 
@@ -254,10 +255,11 @@ def _name(text: str) -> ast.Name:
     return ast.Name(text, ast.Load())
 
 
-def _copied(node: Any) -> Any:
+def copied(node: Any) -> Any:
+    """By the fields that Python gives its class: other code hangs more on the one `ast.Load` of all trees, a whole program."""
     if isinstance(node, list):
-        return [_copied(x) for x in node]
+        return [copied(x) for x in node]
     if not isinstance(node, ast.AST):
         return node
-    copy = type(node)(**{name: _copied(getattr(node, name)) for name in type(node)._fields if hasattr(node, name)})
+    copy = type(node)(**{name: copied(getattr(node, name)) for name in type(node)._fields if hasattr(node, name)})
     return ast.copy_location(copy, node)

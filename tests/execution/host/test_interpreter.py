@@ -36,6 +36,9 @@ PROGRAMS = {
               X, INTS, INTS > 0),
     "shapes": (lambda x: (x.T, x.reshape(2, 6), x[None], x[:, 1:3], x[::-1], x[0], jnp.broadcast_to(x, (2, 3, 4)),
                           jnp.concatenate([x, x], 1), jnp.stack([x, x]), jnp.split(x, 2, 1), jnp.squeeze(x[:1])), X),
+    "broadcast": (lambda x: [jnp.broadcast_to(y, shape).astype("float32") for y, shape in (
+        (x.T, (2, 4, 3)), (x[:, 1:2], (3, 4)), (x[0, 0], (2, 3)), (x[:0], (2, 0, 4)), (x[:1], (5, 1, 1, 4)), (x[:1] > 0, (3, 4)),
+        (x[0].astype("bfloat16"), (2, 4)), (x.astype("int8"), (1, 3, 4)), (-x[::-1], (2, 3, 4)))], X),
     "subnormal results": (lambda x: (x * 1e-15, jnp.exp(-1e32 * x), jnp.exp(-90 + 0 * x), (x * 1e-15) * 1e20, x / 1e12),
                           np.array([1e-30, -1e-30, 1.0], "float32")),
     "same memory": (lambda x: (x, x, jnp.reshape(x, (3, 4))), X),

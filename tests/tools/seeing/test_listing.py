@@ -441,7 +441,7 @@ print(tape[0].line, tape[1].line, tape[1].line.text, sep="|")
 def test_the_frames_that_are_passed_over_are_ours():
     """`note` passes over three frames: by whichever entrance an operation was recorded, none of these is the user's."""
     x, v = jnp.ones(3), tf.Variable([1.0, 2.0, 3.0])
-    found, calls = [], places.calls
+    found, calls = [], places.call_stack
 
     def checked(skip, block):
         found.append((calls(skip + 1, block)[0], places.caller(2)))
@@ -452,7 +452,7 @@ def test_the_frames_that_are_passed_over_are_ours():
         return u * 2.0, lambda dy: dy * 2.0
 
     step = tf.function(lambda u: u * 2.0)
-    active.calls = dispatch.calls = checked
+    active.call_stack = dispatch.call_stack = checked
     try:
         with tf.GradientTape(persistent=True) as tape:
             x + x, jnp.sin(x), jax.jit(jnp.cos)(x), jax.nn.relu(x), jax.vmap(jnp.sum)(x[None]), x.at[0].set(1.0)
@@ -460,7 +460,7 @@ def test_the_frames_that_are_passed_over_are_ours():
             y = tf.while_loop(lambda i: i < 2.0, lambda i: i + 1.0, [tf.constant(0.0)]), tf.map_fn(tf.sin, v)
             tape.gradient(tf.reduce_sum(v * v), v)
     finally:
-        active.calls = dispatch.calls = calls
+        active.call_stack = dispatch.call_stack = calls
     assert len(found) > 25 and y is not None
     for skipped, whole in found:
         assert skipped == whole and skipped[0].co_filename == __file__

@@ -79,3 +79,53 @@ def test_a_function_is_printed_once(function, way):
     space = {"jax": jax, "jnp": jnp, "np": np, **code.constants}
     exec(code.code, space)
     np.testing.assert_allclose(space["f"](X, X + 1), function(X, X + 1), rtol=1e-5)
+
+
+def distances(a, b):
+    return jnp.sum((a[:, None] - b[None]) ** 2, axis=-1)
+
+
+def one_value(x, y):
+    return distances(x, x) @ distances(x, y)
+
+
+def rounds(A, Q):
+    def step(P):
+        K = A @ P
+        return Q + K @ K, K
+
+    P = Q
+    for _ in range(3):
+        P, K = step(P)
+    return P + K
+
+
+ONE_VALUE = """\
+def distances(a, b):
+    return jnp.sum((a[:, None] - b[None]) ** 2, axis=-1)
+
+
+def f(x, y):  # for y: float32[2,2]
+    return distances(x, x) @ distances(x, y)
+"""
+ROUNDS = """\
+def step(P, A, Q):
+    K = A @ P
+    return Q + K @ K, K
+
+
+def f(A, Q):  # for Q: float32[2,2]
+    P = Q
+    for _ in range(3):
+        P, K = step(P, A, Q)
+    return P + K
+"""
+
+
+@pytest.mark.parametrize(("body", "expected"), [(one_value, ONE_VALUE), (rounds, ROUNDS)])
+def test_one_value_is_as_many_parameters_as_it_was_given_for(body, expected):
+    function = tf.code(body, X, X * 2.0)
+    assert function.code == expected
+    space = {"jax": jax, "jnp": jnp, "np": np}
+    exec(compile(function.code, "<pasted>", "exec"), space)
+    np.testing.assert_allclose(space["f"](X * 3.0, X), body(X * 3.0, X), rtol=1e-6)

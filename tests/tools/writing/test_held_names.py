@@ -19,9 +19,6 @@ if all(map(importlib.util.find_spec, ("diffrax", "equinox", "flax", "optax"))):
 WAYS = {"plain": lambda f: f, "jit": jax.jit, "function": tf.function}
 # What is wrong still, by program and way: this table only shrinks.
 KNOWN = {
-    ("gaussian_process", "plain"): {"order": ["kernel(a, scale, length) of (a, b)"]},
-    ("gaussian_process", "jit"): {"order": ["kernel(a, scale, length) of (a, b)"]},
-    ("gaussian_process", "function"): {"order": ["kernel(a, scale, length) of (a, b)"]},
     ("equinox_step", "plain"): {
         "names": [
             "grads",
