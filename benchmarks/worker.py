@@ -97,17 +97,17 @@ def capture_times(seconds: float) -> dict[str, dict[str, float]]:
     import tapejax
     from tapejax.tape import active, dispatch
 
-    step, calls = WORKLOADS["chain"].taped(tapejax), dispatch.calls
+    step, calls = WORKLOADS["chain"].taped(tapejax), dispatch.call_stack
     kinds = {"tapejax": calls, "no lines": lambda skip, block: (None, ())}
     times: dict[str, list[float]] = {kind: [] for kind in kinds}
     end = time.perf_counter() + seconds
     while len(times["tapejax"]) < 10 or time.perf_counter() < end:
-        for kind, active.calls in kinds.items():
-            dispatch.calls = active.calls
+        for kind, active.call_stack in kinds.items():
+            dispatch.call_stack = active.call_stack
             started = time.perf_counter()
             jax.block_until_ready(step(0))
             times[kind].append(1e3 * (time.perf_counter() - started))
-    active.calls = dispatch.calls = calls
+    active.call_stack = dispatch.call_stack = calls
     found = {kind: {"median": statistics.median(some[3:])} for kind, some in times.items()}
     least = [min(some) for some in times.values()]  # disturbances only add
     found["tapejax"]["line"] = 1e3 * (least[0] - least[1]) / 400

@@ -21,6 +21,7 @@ from ..jaxprs.types import Atom, Equation, Function, JaxProgram, Values
 
 # The pass that removes barriers.
 PASS = "cse_barrier_expander"
+APART = {"xla_disable_hlo_passes": PASS}  # the options of a program in which it is to stay out
 # Smooth functions: other digits of an operand change digits of the result, and no more.
 _SMOOTH = frozenset(
     "acos acosh add add_any asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt complex conv_general_dilated cos cosh "
@@ -39,6 +40,11 @@ _COMPARES = frozenset(
     "reduce_min round sign".split()
 )
 _barrier: Function = jax.lax.optimization_barrier
+
+
+def apart(inputs: Values) -> Values:
+    """`inputs`, of which XLA learns nothing from the program around, if that is compiled with the options `APART`."""
+    return _barrier(inputs) if inputs else inputs
 
 
 def once(program: JaxProgram) -> Function:

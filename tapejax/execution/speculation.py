@@ -66,8 +66,6 @@ MOST_ALIKE, HELD_FOR_ANOTHER = 4, 100
 MOST_ELEMENTS = 64
 # What must not run where its operation might not arrive: the first may never end, the second is the user's Python.
 ONLY_IN_TIME = ("while", "pure_callback")
-# XLA's pass that takes barriers away.
-_OPTIONS = {"xla_disable_hlo_passes": compared.PASS}
 
 # Whether there has been a plan: until then nobody looks for one.
 begun = False
@@ -128,7 +126,8 @@ class Plan:
 
     def __init__(self, query: Query, program: Program, beginning: Beginning, before: Sequence[Any]):
         numbered, values, recording = *query.numbers, query.recording
-        written = [x for _, _, outs in numbered.entries for x in outs]
+        entries = list(map(numbered.entry, range(len(numbered.ops))))
+        written = [x for _, _, outs in entries for x in outs]
         outer = sorted({*range(len(values))}.difference(written))
         order = [*outer, *written]
         slot = {x: i for i, x in enumerate(order)}
@@ -137,9 +136,9 @@ class Plan:
             raise NoPlanError
         self.program, self.numbers, self.debt, self.modes = program, query.read, 0.0, modes()
         self.beginning = beginning
-        self.ops = [op for op, _, _ in numbered.entries]
-        self.ins = [tuple([slot[x] for x in ins]) for _, ins, _ in numbered.entries]
-        self.outs = [tuple([slot[x] for x in outs]) for _, _, outs in numbered.entries]
+        self.ops = [*numbered.ops]
+        self.ins = [tuple([slot[x] for x in ins]) for _, ins, _ in entries]
+        self.outs = [tuple([slot[x] for x in outs]) for _, _, outs in entries]
         self.read = [slot[x] for x in query.read]
         asked = *numbered.targets, *numbered.sources, *[x for _, x in numbered.watched[: len(query.watched)]]
         self.asked = [*map(slot.get, asked), *map(slots.get, recording.watched)]
@@ -242,25 +241,20 @@ def _compile(steps: Any, backward: Any, inputs: Values, avals: Sequence[Any]) ->
     def ahead(*given: Any) -> tuple[list[Any], list[Any]]:
         values, returned = list(given), []
         for op, ins in steps:
-            returned.append(runner.current.run(op, _apart([values[i] for i in ins])))
+            returned.append(runner.current.run(op, compared.apart([values[i] for i in ins])))
             values += jax.tree.leaves(returned[-1])
         if backward is None:
             return returned, []
         program, ends = backward
         pull_back = rewriting(derivative_op("gradient", sweep, program).fn)  # as `trial` runs it
-        return returned, pull_back(*_apart([values[i] for i in ends]))
+        return returned, pull_back(*compared.apart([values[i] for i in ends]))
 
-    compiled = jax.jit(ahead, compiler_options=_OPTIONS)
+    compiled = jax.jit(ahead, compiler_options=compared.APART)
     program = compiled.trace(*inputs).jaxpr
     late = any([contents.contains(program, name) for name in ONLY_IN_TIME])
     if late or program.effects or program.out_avals[: len(avals)] != avals:
         raise NoPlanError
     return compiled
-
-
-def _apart(inputs: Values) -> Any:
-    """`inputs`, of which XLA learns nothing from the program around."""
-    return jax.lax.optimization_barrier(inputs) if inputs else inputs  # type: ignore[no-untyped-call]  # JAX has no types for it
 
 
 # ---- constants: to a tape they are their digits, not values with an identity -------------------------------------------
@@ -337,7 +331,7 @@ def _learn(query: Query, program: Program) -> None:
         before, sighting.before = sighting.before, []
         size = sum([getattr(x, "nbytes", 0) for xs in (query.arrays, *[e.outputs for e in entries]) for x in xs])
         plain = entries is recording.entries and all([_is_plain(entry.op, entry.outputs) for entry in entries])
-        key = _key(recording, query.numbers[0].entries[0][0], entries[0].inputs)
+        key = _key(recording, query.numbers[0].ops[0], entries[0].inputs)
         beginning = _plans.peek(key) or _plans.get(key, Beginning, key)
         if not plain or size > MOST_BYTES or beginning.made >= MOST_ALIKE + beginning.held // HELD_FOR_ANOTHER:
             return

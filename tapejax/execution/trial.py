@@ -52,7 +52,7 @@ DEAR = {
     **dict.fromkeys(("erf", "erfc"), 100),
     **dict.fromkeys(("scatter", *[f"scatter-{name}" for name in ("add", "sub", "mul", "min", "max")]), 40),
     "threefry2x32": 10,
-    **dict.fromkeys(("pow", "gather", "select_n", "exp", "log", "tanh", "logistic", "sin", "cos", "log1p", "expm1"), 5),
+    **dict.fromkeys("pow gather select_n exp log tanh logistic sin cos log1p expm1".split(), 5),
 }
 # The same for each multiplication of a convolution: its windows are laid out one by one.
 IN_WINDOWS = 2
@@ -77,7 +77,7 @@ CHEAP = {
 # The bytes of more elements than this may be more than XLA can count, which ends the process.
 MOST_ELEMENTS = 1 << 58
 # What runs as a loop in a compiled program: unoptimised it may take any number of times as long.
-LOOPS = ("while", "scan", "triangular_solve", "lu", "cholesky", "eigh", "svd", "qr", "householder_product", "sort")
+LOOPS = "while scan triangular_solve lu cholesky eigh svd qr householder_product sort".split()
 
 
 def _on_trial(setting: str) -> bool:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
@@ -144,14 +145,10 @@ class Query:
         numbers = dict(zip(value_of, range(len(value_of)), strict=True))
         values = list(value_of.values())
         slots = tuple(map(numbers.__getitem__, ids))
-        entries, at = [], 0
-        for entry in self.entries:
-            op = entry[0]
-            middle = at + len(entry[1])
-            end = middle + len(entry[2])
-            entries.append((op if type(op) is Op else op.canonicalised(), slots[at:middle], slots[middle:end]))
-            at = end
-        starting = at + len(self.targets)
+        ops = tuple([op if type(op) is Op else op.canonicalised() for op in map(_op, self.entries)])
+        counts = [len(side) for entry in self.entries for side in entry[1:3]]
+        bounds = tuple(itertools.accumulate(counts, initial=0))
+        at, starting = bounds[-1], bounds[-1] + len(self.targets)
         slots_of = slots[at:starting], slots[starting : starting + len(self.arrays)]  # the targets, the sources
         watched = [(0, slot) for slot in slots[starting + len(self.arrays) :]]
         watched += [(begin, numbers[key]) for key, (_, begin) in self.recording.watched.items() if key in numbers]
@@ -159,7 +156,15 @@ class Query:
         late = tuple([slot for slot, held in zip(slots_of[1], self.held, strict=True) if slot in later and not held])
         kinds = tuple(map(_aval if _ARRAYS.issuperset(map(type, values)) else kind_of, values))
         return slicing.NumberedRecording(
-            tuple(entries), kinds, tuple(watched), late, *slots_of, self.include_nondifferentiable, trace_context()
+            ops,
+            slots[:at],
+            bounds,
+            kinds,
+            tuple(watched),
+            late,
+            *slots_of,
+            self.include_nondifferentiable,
+            trace_context(),
         ), values
 
     def active(self) -> Iterator[slicing.Link]:
@@ -175,7 +180,7 @@ class Query:
         if self.recording.speculation and (foreseen := self.recording.speculation.answer(self)) is not None:
             return foreseen[0], RecordedValues(foreseen[1], self)
         # a PythonOp equals nothing else, and a cache would keep the arrays of its call alive
-        if any([isinstance(op, PythonOp) for op, _, _ in self.numbered.entries]):
+        if any([isinstance(op, PythonOp) for op in self.numbered.ops]):
             program, self.read = slicing.slice_program(self.numbered, self.entries)
             program = slicing.for_perturbed(program) if self.with_residuals else program
         else:
@@ -209,11 +214,12 @@ class Query:
         return sums
 
 
+_op = operator.itemgetter(0)  # of an entry
 _aval = operator.attrgetter("aval")  # `kind_of` an array
 _ARRAYS = frozenset((ConcreteArray,))
 
 _programs: Cache[tuple[slicing.Program, tuple[int, ...]]] = Cache(512)
-depends_on_rules(_programs, lambda numbered: [op for op, _, _ in numbered.entries])
+depends_on_rules(_programs, lambda numbered: numbered.ops)
 
 
 def _deleted(recording: Recording) -> str:

@@ -59,11 +59,15 @@ class Program:
 class NumberedRecording(NamedTuple):
     """A recording as hashable data, in which each value is a number. Equal ones have equal programs.
 
-    `kinds`: the type of each value, JAX's (shape, dtype ...) or a Python number's. `watched`: pairs (entries before the watch
-    began, value). `late`: sources whose watch began later, but which count in earlier entries, too. `context`: JAX's settings.
+    `ops`: the operations. `slots`: of each the values that it reads, then those that it writes, all in one tuple, since Python's
+    garbage collector goes through each tuple that is kept; `bounds`: where these begin and end. `kinds`: the type of each value,
+    JAX's (shape, dtype ...) or a Python number's. `watched`: pairs (entries before the watch began, value). `late`: sources whose
+    watch began later, but which count in earlier entries, too. `context`: JAX's settings.
     """
 
-    entries: tuple[tuple[Op, tuple[int, ...], tuple[int, ...]], ...]
+    ops: tuple[Op, ...]
+    slots: tuple[int, ...]
+    bounds: tuple[int, ...]
     kinds: tuple[Any, ...]
     watched: tuple[tuple[int, int], ...]
     late: tuple[int, ...]
@@ -71,6 +75,11 @@ class NumberedRecording(NamedTuple):
     sources: tuple[int, ...]
     include_nondifferentiable: bool
     context: Any
+
+    def entry(self, position: int) -> tuple[Op, tuple[int, ...], tuple[int, ...]]:
+        """The operation at `position`, what it reads and what it writes."""
+        begin, middle, end = self.bounds[2 * position : 2 * position + 3]
+        return self.ops[position], self.slots[begin:middle], self.slots[middle:end]
 
 
 class Link(NamedTuple):
@@ -92,8 +101,9 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
     watched = sorted(numbered.watched, reverse=True)
     active = set(numbered.sources)
     memo: dict[Any, tuple[dict[int, frozenset[int]], bool]] = {}
-    kinds_of, late = numbered.kinds.__getitem__, numbered.late
-    for position, (op, ins, outs) in enumerate(numbered.entries):
+    kinds, late = list(map(id, numbered.kinds)), numbered.late  # to hash them takes longer than all else here
+    for position in range(len(numbered.ops)):
+        op, ins, outs = numbered.entry(position)
         while watched and watched[-1][0] <= position:
             tracked.add(watched.pop()[1])
         if tracked.isdisjoint(ins):
@@ -109,11 +119,10 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
             linked = dict.fromkeys(range(len(outs)), frozenset(active_ins))
             active.update(outs)
         else:
-            kinds = tuple(map(kinds_of, ins))
-            key = id(op), active_ins, *map(id, kinds)  # by identity: to hash them takes longer than all else here
+            key = id(op), active_ins, *map(kinds.__getitem__, ins)
             links = memo.get(key)
             if links is None:
-                of_op = op.links(entries[position], kinds, active_ins)
+                of_op = op.links(entries[position], tuple([numbered.kinds[x] for x in ins]), active_ins)
                 links = {j: by for j, by in enumerate(of_op.by) if not by.isdisjoint(active_ins)}, of_op.by_perturbation
                 if not isinstance(op, PythonOp):
                     memo[key] = links
@@ -147,21 +156,21 @@ def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> t
     relevant = []
     same: dict[Positions, Positions] = {}  # equal tuples become one object
     for position, active_ins, linked, perturbed in reversed(list(active_entries(numbered, entries))):
-        _, ins, outs = numbered.entries[position]
+        _, ins, outs = numbered.entry(position)
         active_outs = tuple([j for j in linked if outs[j] in needed])
         if active_outs:
-            by = frozenset().union(*map(linked.__getitem__, active_outs))
-            active_ins = tuple(filter(by.__contains__, active_ins))
-            needed.update(map(ins.__getitem__, active_ins))
-            positions = (same.setdefault(x, x) for x in (active_ins, active_outs, perturbed))
-            relevant.append(new_tuple(Relevant, (position, *positions)))
+            by = linked[active_outs[0]].union(*[linked[j] for j in active_outs[1:]])
+            active_ins = tuple([i for i in active_ins if i in by])
+            needed.update([ins[i] for i in active_ins])
+            active_ins, active_outs = same.setdefault(active_ins, active_ins), same.setdefault(active_outs, active_outs)
+            relevant.append(new_tuple(Relevant, (position, active_ins, active_outs, perturbed)))
     return relevant[::-1], needed
 
 
 def slice_program(numbered: NumberedRecording, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
     """The program in a numbered recording, and the number of the value in each slot whose value is read."""
     relevant, needed = relevant_entries(numbered, entries)
-    steps = [new_tuple(Step, (*numbered.entries[entry.position], *entry[1:])) for entry in relevant]
+    steps = [new_tuple(Step, (*numbered.entry(entry[0]), *entry[1:])) for entry in relevant]
     used = {x for step in steps for x in step.ins}
     targets = [x if x in needed else None for x in numbered.targets]
     sources = [x if x in needed and (x in used or x in targets) else None for x in numbered.sources]

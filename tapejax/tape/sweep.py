@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from ..jaxprs.fence import Tracer, add_tangents
 from ..jaxprs.types import Slot, Value, Values
 from .operation import apply
-from .slicing import Program
+from .slicing import Program, Step
 
 
 def sweep(program: Program, values: Values, cotangents: Values | None = None) -> list[Any]:
@@ -40,15 +40,22 @@ def sweep_steps(
     for slot, x in zip(program.targets, cotangents, strict=True):
         add(ct, slot, x)
     for position in reversed(range(len(program.steps))):
-        step = program.steps[position]
-        arrived = {j: ct[step.outs[j]] for j in step.active_outs if step.outs[j] in ct}
-        if not arrived:  # no cotangent reached it
-            continue
-        inputs = [values[slot] for slot in (*step.ins, *step.op.residuals(step.outs))]
-        back = step.op.pull_back(step, inputs, arrived)
-        for i, x in zip(step.active_ins, back, strict=True):
-            add(ct, step.ins[i], x)
-        yield position, back
+        back = pull_step(program.steps[position], values, ct)
+        if back is not None:
+            yield position, back
+
+
+def pull_step(step: Step, values: Values, ct: dict[int, Value]) -> Sequence[Any] | None:
+    """Pulls one step back and adds what comes to `ct`. The cotangents of its active inputs; None if none has reached it."""
+    op, ins, outs, active_ins, active_outs, _ = step
+    arrived = {j: ct[outs[j]] for j in active_outs if outs[j] in ct}
+    if not arrived:
+        return None
+    inputs = [values[slot] for slot in (*ins, *op.residuals(outs))]
+    back = op.pull_back(step, inputs, arrived)
+    for i, x in zip(active_ins, back, strict=True):
+        add(ct, ins[i], x)
+    return back
 
 
 def push(program: Program, values: Values, tangents: Values) -> list[Any]:

@@ -175,9 +175,8 @@ class RecorderTrace(Recorder):
                 tracing.read_refused = False
                 staged, repack = calls.stage(primitive, subfuns, tracers, params)
             except Exception:
-                staged = (
-                    self._stage_with_reads(rerun, tracers) if tracing.read_refused and not stages(self.outer) else None
-                )
+                may_read = tracing.read_refused and not stages(self.outer)
+                staged = self._stage_with_reads(rerun, tracers) if may_read else None
             if staged is None:
                 # Most likely its Python looks at values. So it runs on them, now and again in the backward pass, where
                 # an error of another cause comes up again.

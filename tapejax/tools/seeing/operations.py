@@ -297,8 +297,7 @@ class Code:
 
     def _body(self, closed: JaxProgram, hints: Sequence[str | None]) -> tuple[scopes.Definition, scopes.KeyNames]:
         """`hints`: what its first parameters are to be called, if not by letters."""
-        again = self._rules_around and contents.contains(closed, "custom_vjp_call")  # a rule that may call its function
-        if not again and (own := self.users(closed, hints, self.scope.letters())) is not None:
+        if not self._rules_around and (own := self.users(closed, hints, self.scope.letters())) is not None:
             return own, self.names
         jaxpr = contents.open_jaxpr(closed)
         letters, names = self.scope.letters(), scopes.KeyNames()

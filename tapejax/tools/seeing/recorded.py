@@ -53,11 +53,11 @@ _NUMBER = re.compile(r"_\d+$")
 class Scope:
     """The values of a function that is being written, and is called in `parent`: what it does not make is handed to it.
 
-    `used` are those that lines before the ones written so far must make.
+    `used` are those that lines before the ones written so far must make; `given` what the function around all is called with.
     """
 
-    def __init__(self, parent: Scope | None = None):
-        self.parent = parent
+    def __init__(self, parent: Scope | None = None, given: Iterable[Value] = ()):
+        self.parent, self.given = parent, ValueSet(given)
         self.used = ValueSet()
         self.keys = ValueMap[Key]()
         self.constants = ValueMap[Key]()
@@ -80,6 +80,8 @@ class Scope:
 
     def other(self, x: Value) -> str:
         """The code for a value that does not vary here."""
+        if x in self.given:
+            return self.key(x)
         text = None if self.varying_around(x) else written(x)
         return self.constants.setdefault(x, new_key()) if text is None else text
 
@@ -90,6 +92,10 @@ class Scope:
     def levels(self) -> list[ValueSet]:
         """What varies in each of the scopes around this one."""
         return [] if self.parent is None else self.parent.levels()
+
+    def is_given(self, x: Value) -> bool:
+        """Whether the function around all is called with a value."""
+        return x in self.given or self.parent is not None and self.parent.is_given(x)
 
     def is_local(self, x: Value) -> bool:
         """Whether a value is made in a function that a derivative is taken of, or is its parameter."""
@@ -461,7 +467,7 @@ class Writer:
     def argument(self, x: Value, active: bool, scope: Scope, filled: bool = True) -> str:
         """The code for an input. `filled`: whether what makes it may be written in its place."""
         active = active or self.sourced.is_line(x, scope)
-        full = None if active or scope.varying_around(x) or not filled else self._filled(x)
+        full = None if active or scope.varying_around(x) or scope.is_given(x) or not filled else self._filled(x)
         # at the top others than these have names, in functions that are called they would be parameters
         if full is not None and (scope.parent is not None or _KNOWN.match(full)):
             text = new_key()
@@ -699,7 +705,7 @@ class Writer:
         """What of `given` is handed over as a part of a tree, for each tree."""
         found: dict[str, list[tuple[Key, Value]]] = {}
         for key, x, active in given:
-            if x in self.places and (active or inner.varying_around(x)):
+            if x in self.places and (active or inner.varying_around(x) or inner.is_given(x)):
                 found.setdefault(self.places[x][0], []).append((key, x))
         few = len(given) <= code.co_argcount  # as many as its parameters
         whole = {
@@ -771,6 +777,8 @@ class Writer:
         if not serves(code.co_filename):  # a library may convert its arguments in any order
             own = {*arguments, *code.co_freevars}
             unnamed += [root for root in roots if self.names.hint(root) not in own]
+            local = {*code.co_varnames[code.co_argcount :]}  # what a parameter is assigned to: ``h = x``
+            unnamed += [key for key, _, active in given if active and hints[key] in local]
         if len(unnamed) == 1 or not serves(code.co_filename):
             hints |= zip(unnamed, left, strict=False)
         self.names.hints |= {key: name for key, _, active in given if (name := hints[key] or ("" if active else "c"))}

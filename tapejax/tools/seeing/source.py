@@ -342,8 +342,9 @@ class PrintedModule:
         lines = writer.lines(program, values)
         writer.results = calls.Results(lines, [leaf.array for leaf in parts.ends.leaves])
         varying = ValueSet(values[slot] for slot in program.sources if slot is not None)
+        watched = parts.recording.watched.values()  # from the beginning on, so that nothing holds them constant
+        scope = recorded.Scope(given=[x for x, begin in watched if x in varying and not begin])
         varying.update(line.outputs[j] for line in lines for j in line.active_outs)
-        scope = recorded.Scope()
         ends = []
         for slot, leaf in zip(program.targets, parts.ends.leaves, strict=True):
             x = leaf.array if slot is None else values[slot] if slot < len(values) else leaf.array

@@ -39,7 +39,7 @@ def spelled(
     expression: ast.expr,
     operands: Sequence[Operand],
     program: JaxProgram,
-    canonical: Callable[[JaxProgram], Any],
+    normal_form: Callable[[JaxProgram], Any],
     modules: Mapping[str, str],
     values: Sequence[str] = (),
 ) -> Spelled | None:
@@ -48,13 +48,13 @@ def spelled(
     Args:
       expression: what the source has for it.
       operands: those without a text and an array are the inputs of the program.
-      canonical: what a program computes, as data that are compared.
+      normal_form: what a program computes, as data that are compared.
       modules: what the source calls JAX's modules.
       values: what else names in the source may stand for, as texts.
     """
     inputs = [i for i, x in enumerate(operands) if x.text is None and x.array is None]
     arrays = {f"a{i}": x.array for i, x in enumerate(operands) if x.array is not None}
-    form, avals = canonical(program), program.in_avals
+    form, avals = normal_form(program), program.in_avals
     computes = any(eqn.primitive.name in _ARITHMETIC for eqn in contents.open_jaxpr(program).eqns)  # also ``1 * x``
     if not computes and all(end[0] == "input" for end in form[1]):
         return None
@@ -67,7 +67,7 @@ def spelled(
                 return eval(code, {**_SCOPE, **arrays, **{f"a{i}": x for i, x in zip(inputs, xs, strict=True)}})
 
             traced, result = jax.make_jaxpr(call, return_shape=True)(*avals)
-            if (results := _same(canonical(traced), form)) is not None:
+            if (results := _same(normal_form(traced), form)) is not None:
                 several = isinstance(result, (tuple, list))
                 if several and not all(hasattr(x, "dtype") for x in result):
                     continue  # a tree in a tree

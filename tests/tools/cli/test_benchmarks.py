@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tapejax
-from benchmarks import lines
+from benchmarks import lines, start
 from benchmarks.__main__ import main
 from benchmarks.workloads import WORKLOADS, Target, Workload, functional_deep, taped_deep, words
 
@@ -53,6 +53,23 @@ def test_unknown_names_are_refused(capsys):
             main(arguments)
         assert exit.value.code == 2
         assert "unknown: " in capsys.readouterr().err
+
+
+def test_scripts_are_compared_from_their_beginning(capsys):
+    "With PyTorch by the faster of one thread and all, steps without what came before them."
+    ours, theirs = ({"import": x, "1": 1.1 * x, "100": 1.2 * x, "1500": 3 * x, "60": 2 * x} for x in (1.0, 6.0))
+    others = dict.fromkeys(("tensorflow", "torch", "torch, one thread"), theirs)
+    found = {name: {"tapejax": ours} | others for name in start.READ}
+    assert start.show(found) and "FAIL" not in capsys.readouterr().out
+    found["small-mlp"]["torch, one thread"] = theirs | {"1500": 7.0}
+    assert not start.show(found)
+    (failed,) = [line for line in capsys.readouterr().out.splitlines() if "FAIL" in line]
+    assert "1,500 steps" in failed and "2.00 of torch, at most 1.8: FAIL" in failed
+
+
+def test_a_step_is_measured_from_its_beginning():
+    found = start.measure("small-mlp", "tapejax", [1, 3])
+    assert 0 < found["import"] < found["1"] < found["3"]
 
 
 def test_a_run_from_a_shell(tmp_path):

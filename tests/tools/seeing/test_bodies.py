@@ -140,23 +140,6 @@ def residual(w, x):
     return jnp.sum(layer(layer(x, w), w))
 
 
-@jax.custom_jvp
-def smooth(x):
-    return jnp.sqrt(x * x + 0.001)
-
-
-@smooth.defjvp
-def smooth_jvp(primals, tangents):
-    (x,), (x_dot,) = primals, tangents
-    y = smooth(x)
-    slope = x / y
-    return y, slope * x_dot
-
-
-def smoothed(x):
-    return jnp.sum(smooth(x) * 2.0)
-
-
 IN_SOURCE = {
     riccati: (normal(3, 3) * 0.3, normal(3, 2), jnp.eye(3), jnp.eye(2)),
     counted: (normal(3), normal(5, 3)),
@@ -166,7 +149,6 @@ IN_SOURCE = {
     switched: (jnp.int32(2), normal(4)),
     closed: (normal(3), jnp.float32(0.3), normal(3)),
     residual: (normal(3, 3), normal(2, 3)),
-    smoothed: (normal(4),),
     descent: (normal(3), normal(12, 3), normal(12)),
     momentum: (normal(3), normal(4, 12, 3), normal(4, 12)),
     mapped: (normal(3, 2), normal(5, 3)),

@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from tapejax.tools.seeing.spelling import canonical
+from tapejax.tools.seeing.spelling import normal_form
 from tapejax.tools.writing.congruence import congruent
 
 X = jnp.ones(3)
 
 
 def form(function, *args):
-    return canonical(jax.make_jaxpr(function)(*args))
+    return normal_form(jax.make_jaxpr(function)(*args))
 
 
 @pytest.mark.parametrize(

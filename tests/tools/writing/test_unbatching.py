@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tapejax.jaxprs.fence import jaxpr_as_fun
-from tapejax.tools.seeing.spelling import canonical
+from tapejax.tools.seeing.spelling import normal_form
 from tapejax.tools.writing.congruence import congruent
 from tapejax.tools.writing.unbatching import Unclear, unbatched
 
@@ -37,7 +37,7 @@ def test_it_gives_the_batch_again(name):
     batch = jax.make_jaxpr(jax.vmap(FUNCTIONS[name], in_axes=(None, 0)))(W, X)
     one, axes = unbatched(batch, [None, 0], [W, X[0]], range(len(batch.out_avals)))
     again = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(one), in_axes=(None, 0), out_axes=axes))(W, X)
-    assert congruent(canonical(again), canonical(batch))
+    assert congruent(normal_form(again), normal_form(batch))
     np.testing.assert_allclose(jaxpr_as_fun(one)(W, X[0])[0], FUNCTIONS[name](W, X[0]), rtol=1e-5)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator, Sequence
 
@@ -25,11 +26,13 @@ def same(a: Value, b: Value) -> bool:
 
 
 def matching(blocks: Sequence[Block], values: Sequence[Value]) -> Iterator[str]:
-    """The expressions that had these values at these blocks, one block a value; plain names first."""
+    """The expressions that had these values at these blocks, one block a value: these very values first, then plain names."""
     names = sorted(blocks[0].before, key=lambda text: (not text.isidentifier(), text not in blocks[0].names))
-    for name in names:
-        if all(name in block.before and equal(block.before[name], x) for block, x in zip(blocks, values, strict=True)):
-            yield name
+    pairs = [*zip(blocks, values, strict=True)]
+    for alike in operator.is_, equal:
+        for name in names:
+            if all(name in block.before and alike(block.before[name], x) for block, x in pairs):
+                yield name
 
 
 def equal(given: Value, used: Value) -> bool:

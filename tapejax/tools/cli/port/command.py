@@ -16,7 +16,7 @@ from . import comparing
 from .comparing import STEPS
 from .module import PortedModule
 from .observing import Observer, Place
-from .pieces import Refused
+from .pieces import Refused, where
 
 TOLERANCE = 1e-3  # of a loss, relative to its size
 
@@ -91,6 +91,9 @@ def _write(observer: Observer, path: Path, target: Path, tolerance: float) -> in
     np.savez_compressed(target.with_suffix(".npz"), **data)
     kinds = len(module.steps.kinds)
     expected = [module.expected(step) for step in observer.steps if step.number < STEPS]
-    status = comparing.compare(f"{path.name} and {target.name}", *comparing.run(target), expected, tolerance)
+    losses, error = comparing.run(target)
+    if error:
+        error = str(Refused(where(observer.steps[0].gradients[0].block), "fails", error=error))
+    status = comparing.compare(f"{path.name} and {target.name}", losses, error, expected, tolerance)
     print(f"wrote {target.name} and {target.stem}.npz: {len(module.groups)} trained variables, {kinds} kind(s) of step")
     return status

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import linecache
+import re
 import subprocess
 import sys
 import textwrap
@@ -27,8 +29,16 @@ def run(target: Path) -> tuple[list[Any], str]:
     """Runs the steps of OUT.py on the recorded batches; their losses, and the error that ended them."""
     done = subprocess.run([sys.executable, "-P", "-c", _ALONE, str(target)], capture_output=True, text=True)
     if done.returncode:
-        return [], done.stderr[-2000:] or f"exit status {done.returncode}"
+        return [], failure(target, done.stderr) or f"exit status {done.returncode}"
     return json.loads(done.stdout), ""
+
+
+def failure(target: Path, printed: str) -> str:
+    """The error at the end of a traceback, with the line of OUT.py that it came from."""
+    errors = re.findall(r"^[\w.]+(?:Error|Exception|Interrupt)\b.*", printed, re.MULTILINE) or printed.splitlines()[-1:]
+    places = re.findall(rf'File "{re.escape(str(target))}", line (\d+)', printed)
+    at = f"{target.name}:{places[-1]}: `{linecache.getline(str(target), int(places[-1])).strip()}`: " if places else ""
+    return at + errors[-1][:300] if errors else ""
 
 
 def compare(what: str, losses: Sequence[Any], error: str, expected: Sequence[Any], tolerance: float) -> int:

@@ -28,13 +28,15 @@ from ...seeing.tables import sections
 from ...writing.graph import ValueMap
 from .comparing import STEPS
 from .observing import Applied, Carried, Gradient, Observer, Optimizer
-from .optimizers import optax_slots, optax_text
-from .pieces import Kind, Piece, Refused, as_function, where
+from .optimizers import optax_slots, optax_text, with_assigned_rate
+from .pieces import Kind, Piece, Refused, as_function, part_of, where
 from .steps import Steps
 
 PARTS = sections(Path(__file__).with_name("parts.txt"))
 # Names of OUT.py that printed functions must not have: those at its top, and those in `update`.
-_TAKEN = "NPZ Path optax init update main tree merged total batch found updated changes assigned".split()
+_TAKEN = (
+    "NPZ Path as_keras with_rate restored optax init update main tree merged total batch found updated changes assigned"
+)
 MOST_SHOWN = 8  # variables, in the docstring
 _CARRY = "params", "state", "opt_state"
 
@@ -59,14 +61,16 @@ class PortedModule:
             tape = "no step" if "GradientTape" in text else "no step: no tape"
             raise Refused(path.name, "no step: Keras trains" if ".fit(" in text else tape)
         self.steps = Steps(observer)
-        self.module = source.PrintedModule(taken={*_TAKEN})
+        self.module = source.PrintedModule(taken={*_TAKEN.split()})
         self.optimizers: dict[int, tuple[Optimizer, str, list[str]]] = {}  # by id; its name, and what it updates
-        self.restored: dict[
-            int, dict[str, Any]
-        ] = {}  # by the ids of optimizers: what those had that were applied before
+        # by the ids of optimizers: what those had that were applied before
+        self.restored: dict[int, dict[str, Any]] = {}
         self.helpers: list[str] = []
         self.definitions: list[str] = []  # of optimizers
+        self.assigned_rates: set[int] = set()  # the ids of optimizers whose learning rate the program assigns
+        self.notes: list[str] = []  # what is constant here and was made of values in the program
         self.groups = self._groups()
+        self.paths = {name: (name,) for name in self.steps.members("state")} | self._state_paths() | self.groups
         self.updates = self._updates()
 
     # -- the tree of parameters
@@ -90,14 +94,9 @@ class PortedModule:
         for i, names in enumerate(together.values(), 1):
             variables = [self.steps.variables[name] for name in names]
             paths = ["" if isinstance(v, Carried) else str(getattr(v, "path", "")) for v in variables]
+            model = os.path.commonprefix([path.split("/")[:-1] for path in paths])[:1]
             shared = os.path.commonprefix(names).strip("_0123456789")
-            shared = shared if len(shared) > 1 else ""
-            starts = [
-                *os.path.commonprefix([path.split("/")[:-1] for path in paths])[:1],
-                models.get(names[0], ""),
-                shared,
-                f"part_{i}",
-            ]
+            starts = [*model, models.get(names[0], ""), shared if len(shared) > 1 else "", f"part_{i}"]
             tops = {path[0] for path in found.values()}
             group = next(start for start in starts if start.isidentifier() and start not in tops)
             alone = len(names) == 1 and "/" not in paths[0]
@@ -114,9 +113,39 @@ class PortedModule:
         for name, path in zip(names, _renumbered(paths), strict=True):
             yield name, tuple(re.sub(r"\W", "_", key) for key in path)
 
+    def _state_paths(self) -> dict[str, tuple[str, ...]]:
+        """The path in `state` of each variable of a model or a list."""
+        steps, paths = self.steps, dict[str, tuple[str, ...]]()
+        alike = [np.shape(steps.initial[name]) for name in self.groups]
+        members = {name: steps.variables[name] for name in steps.members("state")}
+        lists: dict[str, list[str]] = {}
+        for name in sorted(members, key=lambda name: steps.places_in_lists.get(name, ("", 0))[1]):
+            path = tuple(str(getattr(members[name], "path", "")).split("/"))
+            if name in steps.places_in_lists:
+                lists.setdefault(steps.places_in_lists[name][0], []).append(name)
+            elif len(path) > 1 and name != "seed":
+                paths[name] = path
+        tops = [path[0] for path in paths.values()]
+        paths = {name: path for name, path in paths.items() if tops.count(path[0]) > 1 and path[0] not in members}
+        paths = dict(zip(paths, _renumbered([*paths.values()]), strict=True))
+        for top, names in lists.items():
+            if [np.shape(steps.initial[name]) for name in names] == alike and top not in {*members, *tops}:
+                paths |= {name: (top, *path) for name, path in zip(names, self.groups.values(), strict=True)}
+        return {name: tuple(re.sub(r"\W", "_", key) for key in path) for name, path in paths.items()}
+
+    def _with_state(self, parts: Sequence[str], names: Sequence[str]) -> str:
+        """Code for `state` with these parts, which have these names, in it."""
+        tops = {self.paths[name][0] for name in names}
+        if {name for name in self.steps.members("state") if self.paths[name][0] in tops} == set(names):
+            return " | ".join(["state", *parts])
+        text = "state"
+        for part in parts:
+            text = f"{self._helper('merged')}({text}, {part})"
+        return text
+
     def _tree(self, values: dict[str, Any]) -> dict[str, Any]:
         """Values of variables by name, as the nested dicts that the written functions take."""
-        return trees.nested((self.groups.get(name, (name,)), x) for name, x in values.items())
+        return trees.nested((self.paths.get(name, (name,)), x) for name, x in values.items())
 
     def _tops(self, names: Sequence[str]) -> list[str]:
         """The groups that these names are; none if they are all that is trained."""
@@ -139,22 +168,26 @@ class PortedModule:
     # -- the step
 
     def _update(self, kind: Kind) -> str:
-        lines, state_lines = list[str](), list[str]()
-        ends = [f"_{i}" if len(kind.losses) > 1 else "" for i in range(1, len(kind.losses) + 1)]
-        for piece, end in zip(kind.losses, ends, strict=True):
+        lines, state_lines, in_state = list[str](), list[str](), list[str]()
+        ends = [f"_{i}" if len(kind.sources) > 1 else "" for i in range(1, len(kind.sources) + 1)]
+        for piece, end in zip(kind.sources, ends, strict=True):
             lines += self._loss(kind, piece, end)
-            state_lines += [f"found{end}"] if isinstance(piece.targets, tuple) else []
+            if isinstance(piece.targets, tuple):
+                state_lines.append(f"found{end}")
+                in_state += piece.targets[1]
+        lines = [*(self._before(kind, piece) for piece in kind.of_role("before")), *lines]
         updated = "params"
         for piece in kind.of_role("change"):
             lines += self._applied(kind, piece, updated)
             updated = "updated"
         for piece in kind.of_role("assign"):
             updated = self._assigned(kind, piece, updated, lines, state_lines)
+            in_state += [name for name in piece.targets if name not in self.groups]
         if state_lines:
-            lines.append(f"state = {' | '.join(['state', *state_lines])}")
+            lines.append(f"state = {self._with_state(state_lines, in_state)}")
         returned = [] if self.steps.evaluated else [updated if n == "params" else n for n in self.carry]
         for word in ("value", "grads") if self.steps.evaluated else ("value",):
-            values = [word + end for end in ends]
+            values = [word + end for piece, end in zip(kind.sources, ends, strict=True) if piece.role != "rows"]
             some = any(each.losses for each in self.steps.kinds)
             returned += values if len(values) == 1 or not some else [f"({', '.join(values)})"]
         text = [
@@ -190,7 +223,24 @@ class PortedModule:
 
     def _assigned(self, kind: Kind, piece: Piece, updated: str, lines: list[str], state_lines: list[str]) -> str:
         """Adds what a program assigns itself; returns the name of the new parameters."""
-        call = self._call(kind, piece, self._printed(kind, piece, "assigned_values"), updated)
+        tops: dict[str, list[str]] = {}
+        for name in piece.targets:
+            path = self.paths[name]
+            tops.setdefault(path[0] if name not in self.groups and len(path) > 1 else "", []).append(name)
+        parts = {top: part_of(piece, names) for top, names in tops.items()}
+        if sum(len(part.positions) for part in parts.values()) > len(piece.positions):
+            parts = {"": piece}  # what is computed of one another is one function
+        old = updated
+        for top, part in parts.items():
+            function = self._printed(kind, part, f"new_{top}" if top else "assigned_values", top=top)
+            call = self._call(kind, part, function, old)
+            if top:
+                state_lines.append(f"{{{top!r}: {call}}}")
+            else:
+                updated = self._assigned_values(part, call, updated, lines, state_lines)
+        return updated
+
+    def _assigned_values(self, piece: Piece, call: str, updated: str, lines: list[str], state_lines: list[str]) -> str:
         trained = [n for n in piece.targets if n in self.groups]
         rest = [n for n in piece.targets if n not in self.groups]
         if trained and rest:
@@ -208,21 +258,31 @@ class PortedModule:
         held = {"state": self.steps.members("state"), "opt_state": self.steps.changes()}
         return [name for name in _CARRY if name == "params" or held[name]]
 
+    def _before(self, kind: Kind, piece: Piece) -> str:
+        names = list(piece.targets)
+        called = self._printed(kind, piece, f"compute_{'_and_'.join(names)}" if len(names) < 3 else "compute_before")
+        return f"{', '.join(names)} = {self._call(kind, piece, called, 'params')}"
+
     def _loss(self, kind: Kind, piece: Piece, end: str) -> list[str]:
         gradient: Gradient = piece.subject[0]
         if piece.role == "value":
             piece.function = self._printed(kind, piece, gradient.name, where(gradient))
             return [f"value{end} = {self._call(kind, piece, piece.function, 'params')}"]
+        if piece.role == "rows":
+            piece.function = self._printed(kind, piece, gradient.name, where(gradient))
+            mapped = {name for i, name in piece.arguments.items() if piece.externals[i].mapped}
+            axes = tuple(0 if name in mapped else None for name in self._arguments(kind, piece))
+            return [f"grads{end} = {self._call(kind, piece, f'jax.vmap({piece.function}, in_axes={axes})', 'params')}"]
         if any(x.dtype.kind == "c" for x in piece.labels.get("params", {}).values()):
             raise Refused(where(gradient), "complex")
         function = self._printed(kind, piece, gradient.name, where(gradient))
         piece.function = function
         has_aux = isinstance(piece.targets, tuple)
-        call = self._arguments(piece)
         if not (len(gradient.targets) == 1 and np.ndim(gradient.targets[0]) == 0):
             function = f"{self._helper('total and found' if has_aux else 'total')}({function})"
         result, option = (f"(value{end}, found{end})", ", has_aux=True") if has_aux else (f"value{end}", "")
-        return [f"{result}, grads{end} = jax.value_and_grad({function}{option})({', '.join(call)})"]
+        call = self._call(kind, piece, f"jax.value_and_grad({function}{option})", "params")
+        return [f"{result}, grads{end} = {call}"]
 
     def _applied(self, kind: Kind, piece: Piece, updated: str) -> list[str]:
         applied: Applied = piece.subject[0]
@@ -240,6 +300,10 @@ class PortedModule:
             grads = self._call(kind, piece, function, updated) + (f"[{tops[0]!r}]" if len(tops) == 1 else "")
         one = len({id(piece.subject[0].optimizer) for piece in self.steps.changes()}) == 1
         state = "opt_state" if one else f"opt_state[{optimizer!r}]"
+        if id(applied.optimizer) in self.assigned_rates:
+            rate = unused("learning_rate", kind.arguments)
+            kind.arguments[rate], kind.expressions[rate] = [each.rate for each in piece.subject], None
+            state = f"{self._helper('with_rate')}({state}, {rate})"
         new = "opt_state" if one else f"{optimizer}_state"
         lines = [
             f"changes, {new} = {optimizer}.update({grads}, {state}, {self._part(updated, names)})",
@@ -249,50 +313,81 @@ class PortedModule:
 
     def _local(self, kind: Kind, group: str) -> str:
         """The name in `update` of what a label's group is."""
-        if group.startswith("gradients"):
-            return f"grads_{[p.name for p in kind.losses].index(group) + 1}" if len(kind.losses) > 1 else "grads"
+        word, number = group.split("_") if "_" in group else (group, "")
+        if number:
+            word = word.replace("gradients", "grads")
+            position = [p.name for p in kind.sources].index(f"gradients_{number}") + 1
+            return f"{word}_{position}" if len(kind.sources) > 1 else word
         return group
 
     def _call(self, kind: Kind, piece: Piece, function: str, updated: str) -> str:
-        texts = {group: updated if group == "updated" else self._local(kind, group) for group in self._read(piece)}
-        return f"{function}({', '.join(texts.get(name, name) for name in self._arguments(piece))})"
+        code = [re.sub("^updated", updated, text) for text, _ in self._given(kind, piece).values()]
+        return f"{function}({', '.join([*code, *dict.fromkeys(piece.arguments.values())])})"
 
-    def _arguments(self, piece: Piece) -> list[str]:
-        return [*self._read(piece), *dict.fromkeys(piece.arguments.values())]
+    def _arguments(self, kind: Kind, piece: Piece) -> list[str]:
+        return [*self._given(kind, piece), *dict.fromkeys(piece.arguments.values())]
+
+    def _given(self, kind: Kind, piece: Piece) -> dict[str, tuple[str, Any]]:
+        """By the name of a parameter the code for what a piece is given, and the smallest tree that has all it reads."""
+        given: dict[str, tuple[str, Any]] = {}
+        for group, values in self._read(piece).items():
+            name = code = self._local(kind, group)
+            tree = self._tree(values)
+            if group == "state" or group in ("params", "updated") and piece.role == "assign":
+                path = trees.common_path(self.paths[n] for n in piece.labels.get(group, ()))
+                own = path[-1] if path and piece.role in ("assign", "change") else "params"
+                if path and own not in {*given, *piece.arguments.values()}:
+                    name, code, tree = own, code + "".join(f"[{key!r}]" for key in path), trees.part_at(tree, path)
+            given[name] = code, tree
+        return given
 
     def _read(self, piece: Piece) -> dict[str, dict[str, Value]]:
         """The groups that a piece reads, each with all that is in it: the printed function takes it whole."""
-        groups: dict[str, dict[str, Value]] = {"params": {}} if piece.role == "loss" or not piece.labels else {}
+        whole = piece.role in ("loss", "rows") or not piece.labels
+        groups: dict[str, dict[str, Value]] = {"params": {}} if whole else {}
         for group, values in {**groups, **piece.labels}.items():
             members = self.steps.members("state" if group == "state" else "params")
             held = {name: self.steps.initial[name] for name in members} if group != "updated" else {}
             groups[group] = held | values if group in ("params", "state") else values
         return groups
 
-    def _printed(self, kind: Kind, piece: Piece, hint: str, at: str = "") -> str:
-        """The name of the function that a piece is; `at` is its line."""
+    def _printed(self, kind: Kind, piece: Piece, hint: str, at: str = "", top: str = "") -> str:
+        """The name of the function that a piece is; `at` is its line, `top` the part of the state that it returns, if not all."""
         names = dict(piece.block.before)
         for group, values in piece.labels.items():
             end = "" if group in ("params", "state") else f"_{group.partition('_')[0].rstrip('s')}"
             names |= {name + end: x for name, x in values.items()}
         targets: Any = piece.targets
-        if isinstance(targets, dict):
+        if piece.role == "before":
+            targets = tuple(targets.values()) if len(targets) > 1 else next(iter(targets.values()))
+        elif isinstance(targets, dict):
             trained = {n: x for n, x in targets.items() if n in self.groups}
             rest = {n: x for n, x in targets.items() if n not in self.groups}
-            targets = {"params": self._tree(trained), "state": rest} if trained and rest else self._tree(trained) | rest
+            parts = {"params": self._tree(trained), "state": self._tree(rest)}
+            targets = parts if trained and rest else parts["params"] | parts["state"]
+            targets = targets[top] if top else targets
+        elif isinstance(targets, tuple):
+            targets = targets[0], self._tree(targets[1])
         shown = replace(piece, targets=targets)
-        trees = {self._local(kind, group): self._tree(values) for group, values in self._read(piece).items()}
+        given = {name: tree for name, (_, tree) in self._given(kind, piece).items()}
         try:
             try:
-                function = as_function(shown, trees, names, whole=True)
+                function = as_function(shown, given, names, whole=True)
             except ValueError as error:
-                if "may have looked" not in str(error):
+                # the tape only suspects it, or it is the same in all steps, as their operations are
+                made = re.match(r"the argument (.*? a shape, an index or an axis was made of .*?); what", str(error))
+                if not made and "may have looked" not in str(error):
                     raise
-                # the tape only suspects it, and all steps are the same operations
-                function = as_function(shown, trees, names, whole=False)
+                said = (
+                    [f"# The argument {made[1]}; it is the program's here, whatever {made[1].split(':')[0]} is."]
+                    if made
+                    else []
+                )
+                self.notes += said
+                function = as_function(shown, given, names, whole=False)
             # a function that is not given all of a tree must do nothing to all of it
-            given = {g: set(values) for g, values in piece.labels.items() if g not in ("params", "state")}
-            function.recorded.partial = {self._local(kind, g) for g in given if given[g] != set(self.groups)}
+            partial = {g for g, values in piece.labels.items() if set(values) != set(self.groups)} - {"params", "state"}
+            function.recorded.partial = {self._local(kind, group) for group in partial}
             found = self.module.add(function, hint)
         except (ValueError, TypeError, LookupError, NotImplementedError) as error:
             raise Refused(at or self.path.name, "no code", error=error) from error
@@ -301,9 +396,9 @@ class PortedModule:
                 raise Refused(at or self.path.name, "no code", error=f"the operation {name} is tapejax's own")
         return found
 
-    def _helper(self, name: str) -> str:
+    def _helper(self, name: str, dtype: str = "float32") -> str:
         own = name.split()[0]
-        text = re.sub(r"\bf(?=\()", own, PARTS[name]).strip()
+        text = re.sub(r"\bf(?=\()", own, PARTS[name]).replace("float32", dtype).strip()
         if text not in self.helpers:
             self.helpers.append(text)
         return own
@@ -327,17 +422,19 @@ class PortedModule:
         scheduled = callable(keras_fence.rate_of(optimizer))
         if scheduled:
             rate = self._schedule(keras_fence.rate_of(optimizer), at)
-        elif len(rates) > 1:
-            raise Refused(at, "rate", rates=", ".join(f"{r:.4g}" for r in rates))
         else:
             rate = repr(float(f"{applied.rate:.7g}"))
-        self._restore(mine[0], names, scheduled)
-        text, look = optax_text(optimizer, rate, scheduled, at)
+        assigned = len(rates) > 1 and not scheduled
+        self._restore(mine[0], names, scheduled or assigned)
+        text = optax_text(optimizer, rate, scheduled or assigned, at)
+        if assigned:
+            self.assigned_rates.add(id(optimizer))
+            text = with_assigned_rate(text)
+        if "as_keras" in text:
+            self._helper("as_keras", dtype=applied.before[0].dtype.name)
         name = self.module.scope.new(identifier(applied.name))
         self.optimizers[id(optimizer)] = optimizer, name, names
-        comment = "".join(f"# {line}\n" for line in textwrap.wrap(look, 86))
-        new = not any(known.startswith(comment) for known in self.definitions)
-        self.definitions.append(comment * new + "\n".join(_laid_out([f"{name} = {text}"])))
+        self.definitions.append("\n".join(_laid_out([f"{name} = {text}"])))
         return name
 
     def _restore(self, applied: Applied, names: list[str], scheduled: bool) -> None:
@@ -443,12 +540,13 @@ class PortedModule:
             "/".join(["params", *self.groups[name]]): np.asarray(steps.initial[name])
             for name in steps.members("params")
         }
-        data |= {f"state/{name}": np.asarray(steps.initial[name]) for name in steps.members("state")}
+        held = {name: steps.initial[name] for name in steps.members("state")}
+        data |= {"/".join(["state", *path]): x for path, x in _flat(self._tree(held))}
         for i, step in enumerate(first):
             data[f"losses/{i}"] = np.asarray(self.expected(step))
             for name, x in steps.resets[step.number].items():
                 group = steps.group(steps.variables[name])
-                data["/".join([f"set {group} {i}", *self.groups.get(name, (name,))])] = np.asarray(x)
+                data["/".join([f"set {group} {i}", *self.paths[name]])] = np.asarray(x)
             kind = steps.kind_of[step.number]
             for name, values in kind.arguments.items():
                 value = values[kind.steps.index(step)]
@@ -483,7 +581,7 @@ class PortedModule:
         for name in self.carry[:2]:
             if name != "opt_state":
                 members = self.steps.members(name)
-                shown = [f"{'.'.join(self.groups.get(n, (n,)))}~{_type_text(self.steps.initial[n])}" for n in members]
+                shown = [f"{'.'.join(self.paths[n])}~{_type_text(self.steps.initial[n])}" for n in members]
                 if len(shown) > MOST_SHOWN:
                     shown[MOST_SHOWN - 1 :] = [f"and {len(shown) - MOST_SHOWN + 1} more"]
                 lines.append(f"{name}: {', '.join(shown)}")
@@ -505,11 +603,12 @@ class PortedModule:
         lines = dict.fromkeys(f"{self._file(e.place[0])}{e.place[1]}" for e in events)
         parts = []
         for name in sorted(names):
-            path = "".join(f"[{key!r}]" for key in self.groups.get(name, (name,)))
-            parts.append(self.steps.group(self.steps.variables[name]) + path)
+            group, path = self.steps.group(self.steps.variables[name]), self.paths[name]
+            mine = {each for each in self.steps.members(group) if self.paths[each][0] == path[0]}
+            parts.append(group + "".join(f"[{key!r}]" for key in (path[:1] if mine <= names else path)))
         at = f" (lines {', '.join(lines)})" if lines else ""
         said = "as main() does, put what the program begins anew with"
-        return [f"# Between steps, {said}{at} into {', '.join(parts)}."] if parts else []
+        return [f"# Between steps, {said}{at} into {', '.join(dict.fromkeys(parts))}."] if parts else []
 
     def _where(self) -> str:
         """A comment: which lines of the program are the step, and what to put there."""
@@ -521,7 +620,7 @@ class PortedModule:
             lines.append(f"# In place of the lines {', and of '.join(texts)}: {self._step_call(kind)}")
             if kind.name == "update":
                 lines += [f"#   {self._file(f)}{n}: {linecache.getline(f, n).strip()}"[:110] for f, n in runs[0]]
-        lines += self._where_set()
+        lines += [*self._where_set(), *dict.fromkeys(self.notes)]
         return "\n".join(row for line in lines for row in textwrap.wrap(line, 118, subsequent_indent="#     "))
 
 

@@ -11,7 +11,7 @@ import functools
 import sys
 import traceback
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, TypeAlias
@@ -25,11 +25,13 @@ from ....jaxprs.fence import Tracer
 from ....jaxprs.types import Value
 from ....tape.active import copied, eager, outside
 from ....tape.gradient_tape import GradientTape
-from ....tape.recording import Recording, type_of
+from ....tape.recording import Entry, Recording, type_of
 from ....tape.structures import sources_of, targets_of
 from ....tf.libraries import keras_trainer
 from ....tf.values import keras_fence, nest, reading
+from ....tf.values.conversion import convert_to_tensor
 from ....tf.values.structures import is_variable, leaf_of
+from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
 from ....tf.values.variable import Variable
 from ...seeing.listing import Names, parts_of, user_frames
@@ -57,6 +59,15 @@ class Block:
 
 
 @dataclass
+class MappedCall:
+    """A call of `vectorized_map`, as the first row of it: what the function was given of which batch, and what it returned."""
+
+    of: dict[int, Array]  # by the id of a row the batch
+    results: list[tuple[Any, Array]]  # for the row, each with the variable that it is the gradient of, or with a name
+    others: dict[str, Array]  # what is no gradient, by name: of all rows
+
+
+@dataclass
 class Gradient:
     """A call of `GradientTape.gradient` with respect to variables, or tensors that have names; `entries` are those of the step
     that are part of it."""
@@ -70,10 +81,9 @@ class Gradient:
     held: list[Array]  # what these held
     found: list[Array | None]
     entries: range
-    inside: bool = (
-        False  # a Jacobian, say, or of each example: its operations are printed as part of what is made of it
-    )
+    inside: bool = False  # a Jacobian, say: its operations are printed as part of what is made of it
     asked: bool = False  # by an optimizer of SciPy's, which alone sees it
+    rows: MappedCall | None = None  # of `vectorized_map`, whose function took it for each row
 
     @property
     def loss(self) -> float:
@@ -119,6 +129,10 @@ class TrainingStep:
     applied: list[Applied] = field(default_factory=list)
     events: list[Assigned] = field(default_factory=list)
     carried: list[Assigned] = field(default_factory=list)  # what tensors became that no gradient is with respect to
+    earlier: list[Entry] = field(default_factory=list)  # what was run since the step before began
+    stale: list[Array] = field(
+        default_factory=list
+    )  # what then was a gradient, or what a variable held and does no more
 
     @functools.cached_property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -247,14 +261,15 @@ class Observer:
     # -- steps
 
     def _begin(self, frame: FrameType) -> None:
-        step = self._step
-        if self._carry(step, frame) or step.applied or step.events and step.gradients or step.number < 0:
+        step, stale = self._step, self._stale(self._step)
+        if self._carry(step, frame, stale) or step.applied or step.events and step.gradients or step.number < 0:
             self._finish()
         elif len(step.recording.entries) < 50_000:  # tapes that were not for training go on in the same step
             return
         else:
             step.tape.__exit__()
         self._start(self._count)
+        self._step.earlier, self._step.stale = step.recording.entries, stale
         if self._count == self.stop_after:
             raise SystemExit
 
@@ -265,15 +280,25 @@ class Observer:
         assert tape._recording is not None
         self._step = TrainingStep(number, tape, tape._recording)
 
-    def _carry(self, step: TrainingStep, frame: FrameType) -> bool:
+    def _stale(self, step: TrainingStep) -> list[Array]:
+        """A step's gradients, and what variables held in it that they do not hold any more."""
+        inputs = (x for entry in step.recording.entries for x in entry.inputs if isinstance(x, jax.Array))
+        reads = ((self.owners[id(x)], x) for x in inputs if id(x) in self.owners)
+        stale = [x for variable, x in reads if not isinstance(variable, Carried) and held(variable) is not x]
+        return [*stale, *(x for each in step.gradients for x in each.found if x is not None)]
+
+    def fresh(self, entries: Sequence[Entry], stale: Sequence[Array]) -> Set[Value]:
+        """What was computed of variables, and not of what is `stale`."""
+        inputs = (x for entry in entries for x in entry.inputs if id(x) in self.owners)
+        graph = Graph(entries)
+        return graph.after(x for x in inputs if not isinstance(self.owners[id(x)], Carried)) - graph.after(stale)
+
+    def _carry(self, step: TrainingStep, frame: FrameType, stale: Sequence[Array]) -> bool:
         """Notes what tensors have become, by their names; returns whether one is another that a gradient is with respect to."""
         if not step.gradients:
             return False
-        names, made, before = (
-            snapshot(frame, arrays=False),
-            self._made_of_gradients(step),
-            step.gradients[0].block.before,
-        )
+        names, before = snapshot(frame, arrays=False), step.gradients[0].block.before
+        made = self._made_of_gradients(step) - set(map(id, self.fresh(step.recording.entries, stale)))
         for gradient in step.gradients:  # of a tensor that has several names the one that goes on
             for i, x in enumerate(gradient.held):
                 moving = [text for text, held in before.items() if held is x and id(names.get(text)) in made]
@@ -346,19 +371,51 @@ class Observer:
         self.active.append(tape)
         return original(tape)
 
-    def _mapped(self, original: Callable, *args: Any, **kwargs: Any) -> Nest:
+    def _mapped(self, original: Callable, function: Callable, elems: Nest, *args: Any, **kwargs: Any) -> Nest:
         """What takes gradients of each row of a batch is a block of its own."""
         frame = user_frame()
         if self._sweeping or frame is None or self.active or not eager():
-            return original(*args, **kwargs)
+            return original(function, elems, *args, **kwargs)
         block, start, before = self._block(frame), len(self._step.recording.entries), len(self.traced)
-        result = original(*args, **kwargs)
-        step, leaves = self._step, [leaf_of(x) for x in nest.flatten(result)]
-        for each in self.traced[before:]:
+        elems = nest.map_structure(convert_to_tensor, elems)
+        result = original(function, elems, *args, **kwargs)
+        step, leaves, traced = self._step, [leaf_of(x) for x in nest.flatten(result)], self.traced[before:]
+        for each in traced:
             each.block, each.found = block, [None if leaf is None else leaf.array for leaf in leaves]
             each.entries = range(start, len(step.recording.entries))
-            step.gradients.append(each)
+        if len(traced) == 1 and all(leaves):
+            self._first_row(traced[0], function, elems)
+        step.gradients += traced
         return result
+
+    def _first_row(self, gradient: Gradient, function: Callable, elems: Nest) -> None:
+        """Runs what is mapped for one row, by itself: that is what is written, under `jax.vmap`."""
+        batches = [x._array for x in nest.flatten(elems)]
+        tape, rows = GradientTape(persistent=True), [Tensor(x[0]) for x in batches]
+        self._sweeping = True
+        try:
+            with outside(), tape:
+                leaves = [leaf_of(x) for x in nest.flatten(function(nest.pack_sequence_as(elems, rows)))]
+        finally:
+            self._sweeping = False
+        recording, ones = tape._recording, [leaf.array for leaf in leaves if leaf is not None]
+        assert recording is not None
+        drawn = any(entry.op.name.startswith("random_") for entry in recording.entries)
+        if drawn or len(ones) < len(leaves) or len({len(x) for x in batches}) > 1:
+            return
+        wanted, keys = list(gradient.variables), list[Any]()
+        for i, x in enumerate(ones, 1):
+            fits = wanted and np.shape(held(wanted[0])) == x.shape
+            keys.append(wanted.pop(0) if fits else f"output_{i}")
+        pairs = [*zip(keys, gradient.found, strict=True)]
+        others = {key: x for key, x in pairs if isinstance(key, str)}
+        gradient.variables = [key for key in keys if not isinstance(key, str)]
+        gradient.found = [x for key, x in pairs if not isinstance(key, str)]
+        gradient.held = [held(v) for v in gradient.variables]
+        gradient.name = getattr(function, "__name__", "row").strip("<>")
+        gradient.recording, gradient.inside = recording, False
+        of = {id(row._array): batch for row, batch in zip(rows, batches, strict=True)}
+        gradient.rows = MappedCall(of, [*zip(keys, ones, strict=True)], others)
 
     def _exit(self, original: Callable, tape: GradientTape, *exception: Any) -> None:
         original(tape, *exception)
@@ -498,7 +555,7 @@ class Observer:
             objects = [{n: x for n, x in space.items() if not isinstance(x, (list, tuple))} for space in spaces]
             names = Names(recording, [*objects, *spaces])  # the better name is of a part of a model, not of a list
             for v in unnamed:
-                found = names.name(held(v)) if isinstance(v, Variable) else None
+                found = (in_a_list(v, spaces) or names.name(held(v))) if isinstance(v, Variable) else None
                 self.names[id(v)] = v, found or getattr(v, "path", None) or "variable"
 
 
@@ -507,6 +564,18 @@ def held(variable: VariableLike) -> Array:
     if isinstance(variable, Variable):
         return reading.held(variable)
     return keras_fence.held(variable)
+
+
+def in_a_list(variable: VariableLike, spaces: Sequence[Mapping[str, Any]]) -> str | None:
+    """The expression for a variable in a list of the program's whose other variables have no names of their own."""
+    spaces = [*spaces, *(vars(space["self"]) for space in spaces if hasattr(space.get("self"), "__dict__"))]
+    named = {id(x) for space in spaces for x in space.values()}
+    for name, x in ((name, x) for space in spaces for name, x in list(space.items())):
+        if isinstance(x, (list, tuple)) and len(x) > 1 and all(isinstance(each, Variable) for each in x):
+            position = next((i for i, each in enumerate(x) if each is variable), None)
+            if position is not None and not any(id(each) in named for each in x if each is not variable):
+                return f"{name}[{position}]"
+    return None
 
 
 def _slots(optimizer: Optimizer, variables: Sequence[VariableLike]) -> dict[str, list[Array]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ....tf.values import keras_fence
 from ....tf.values.types import Array
 from ...seeing.tables import tables
-from .observing import Applied, Optimizer, held
+from .observing import Applied, Optimizer
 from .pieces import Refused
 
 _TABLES = tables(Path(__file__).with_name("optimizers.ini"))
@@ -17,15 +18,15 @@ _TABLES = tables(Path(__file__).with_name("optimizers.ini"))
 PLAIN = {"use_ema": False, "loss_scale_factor": None, "gradient_accumulation_steps": None, "amsgrad": False}
 
 
-def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tuple[str, str]:
-    """Code for what Optax has for a Keras optimizer, and what the reader of it should know.
+def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> str:
+    """Code for what Optax has for a Keras optimizer.
 
     Args:
       rate: code for its learning rate, a number or a function of the count of updates.
       scheduled: whether it is a function.
     """
     kind, config = type(optimizer).__name__, {n: x for n, x in vars(optimizer).items() if n[0] != "_"}
-    texts, looks, clipping = (_TABLES[name] for name in ("texts", "looks", "clipping"))
+    texts, clipping = _TABLES["texts"], _TABLES["clipping"]
     if kind not in texts or type(optimizer).__module__.partition(".")[0] != "keras":
         known = ", ".join(name for name in texts if " " not in name)
         raise Refused(at, "optimizer", kind=kind, known=known)
@@ -36,12 +37,18 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
         raise Refused(at, "constraint")
     if keras_fence.excludes(optimizer):
         raise Refused(at, "excluded")
-    config["dtype"] = held(keras_fence.trained_by(optimizer)[0]).dtype.name
     config["momentum"] = config.get("momentum") or None
     kind = _kind(optimizer, scheduled)
-    text, look = (each.format(**(config | {"rate": rate})) for each in (texts[kind], looks.get(kind, "")))
+    text = texts[kind].format(**config, rate=rate)
     clips = [form.format(config[name]) for name, form in clipping.items() if config.get(name) is not None]
-    return (f"optax.chain({', '.join([*clips, text])})" if clips else text), look
+    return f"optax.chain({', '.join([*clips, text])})" if clips else text
+
+
+def with_assigned_rate(text: str) -> str:
+    """Code for an optimizer of Optax whose state has the learning rate."""
+    static = ', static_args=("nesterov",)' if "nesterov" in text and "trace(" not in text else ""
+    first = r"optax\.(sgd|rmsprop|adagrad|lion|scale_by_learning_rate)\("
+    return re.sub(first, rf"optax.inject_hyperparams(optax.\1{static})(learning_rate=", text, count=1)
 
 
 def optax_slots(applied: Applied, scheduled: bool) -> dict[str, list[Array]]:

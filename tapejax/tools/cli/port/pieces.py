@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
-from ...writing.graph import ValueMap
+from ...writing.graph import Graph, ValueMap
 from .observing import Applied, Assigned, Block, Carried, Gradient, TrainingStep
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
@@ -43,13 +44,14 @@ class External:
 
     values: list[Value]
     places: list[tuple[int, int]]
+    mapped: bool = False  # the piece is given a row of it
 
 
 @dataclass
 class Piece:
     """One function of a kind of step, as the first of its steps recorded it: the part of a recording that leads to targets."""
 
-    role: str  # "loss", "change" (of gradients), "assign"
+    role: str  # "loss", "value" (of no gradient), "rows" (a function of each), "change" (of gradients), "assign"
     subject: list[Any]  # the `Gradient`s, `Applied`s of the steps, or nothing
     entries: Sequence[Entry]
     targets: Nest
@@ -96,6 +98,11 @@ class Kind:
     def losses(self) -> list[Piece]:
         return [piece for piece in self.pieces if piece.role in ("loss", "value")]
 
+    @property
+    def sources(self) -> list[Piece]:
+        """What gives the gradients that the other pieces read."""
+        return [piece for piece in self.pieces if piece.role in ("loss", "value", "rows")]
+
 
 @dataclass
 class Labels:
@@ -105,6 +112,7 @@ class Labels:
     origins: dict[int, Assigned]  # of the step
     by_id: dict[int, Label] = field(default_factory=dict)
     carried: dict[int, Carried] = field(default_factory=dict)  # by the ids of tensors that the step was given
+    rows: dict[int, Array] = field(default_factory=dict)  # by the id of a row what it is of
     strict: str = ""  # the line of a loss that must not depend on what was assigned, which carries no gradient
 
     def resolved(self, x: Value) -> Value:
@@ -166,7 +174,7 @@ def piece_of(
             if key in externals:
                 externals[key].places.append(place)
             return numbers[key]
-        externals[key] = External([x], [place])
+        externals[key] = External([known.rows.get(id(x), x)], [place], id(x) in known.rows)
         numbers[key] = len(numbers)
         return len(numbers), type_of(x)
 
@@ -181,6 +189,26 @@ def piece_of(
     read = {group: {n: x for n, x in arrays.items() if id(x) in wanted} for group, arrays in labels.items()}
     targets, labels = jax.tree.unflatten(tree, ends), {group: arrays for group, arrays in read.items() if arrays}
     return Piece(role, [subject], kept, targets, block, key, positions, list(externals.values()), labels)
+
+
+def part_of(piece: Piece, names: Sequence[str]) -> Piece:
+    """What leads to some of a piece's targets."""
+    targets = {name: piece.targets[name] for name in names}
+    positions = sorted(Graph(piece.entries).before(targets.values()))
+    read = {id(x) for i in positions for x in piece.entries[i].inputs} | {id(x) for x in targets.values()}
+    labels = {group: {n: x for n, x in values.items() if id(x) in read} for group, values in piece.labels.items()}
+    externals = list[External]()
+    for each in piece.externals:
+        places = [(i, j) for i, j in each.places if i in positions or i < 0 and id(each.values[0]) in read]
+        externals.append(replace(each, places=places))
+    return replace(
+        piece,
+        targets=targets,
+        positions=positions,
+        externals=externals,
+        labels={group: values for group, values in labels.items() if values},
+        arguments={i: name for i, name in piece.arguments.items() if externals[i].places},
+    )
 
 
 def _key(op: Any) -> Hashable:
@@ -208,10 +236,13 @@ def as_function(piece: Piece, trees: dict[str, Nest], names: dict[str, Value], w
     changes: dict[tuple[int, int], Array] = {}
     wrapped: dict[str, Any] = {name: jax.tree.map(Tensor, tree) for name, tree in trees.items()}
     arguments: dict[str, Tensor] = {}
+    given: dict[int, Array] = {}  # by the ids of ends
     for position, name in piece.arguments.items():
         external = piece.externals[position]
-        argument = arguments.setdefault(name, Tensor(jnp.asarray(external.values[0])))
+        value = external.values[0][0] if external.mapped else external.values[0]
+        argument = arguments.setdefault(name, Tensor(jnp.asarray(value)))
         changes |= dict.fromkeys(external.places, argument._array)
+        given |= {id(external.values[0]): argument._array for place, _ in external.places if place < 0}
     recording = Recording(watch_accessed=False)
     for x in jax.tree.leaves(trees):
         recording.watch(x)
@@ -223,10 +254,22 @@ def as_function(piece: Piece, trees: dict[str, Nest], names: dict[str, Value], w
     tape = GradientTape(persistent=True)
     tape._recording = recording
     ends, tree = jax.tree.flatten(piece.targets)
-    ends = [Tensor(jnp.asarray(changes.get((-1, i), x))) for i, x in enumerate(ends)]
+    ends = [Tensor(jnp.asarray(given.get(id(x), x))) for x in ends]
     ordered = sorted(names, key=lambda name: name.startswith("self."))
     named = {own: names[name] for name in ordered if (own := name.removeprefix("self.")).isidentifier()}
     first = next(iter(wrapped), "params")
-    rest = {name: tree for name, tree in wrapped.items() if name != first} | arguments
+    rest = {name: tree for name, tree in wrapped.items() if name != first}
     target, sources = jax.tree.unflatten(tree, ends), wrapped.get(first, {})
-    return tape._as_function(target, sources, rest, ValueMap(), False, first, spaces=[named])
+    ids = {id(x) for values in piece.labels.values() for x in values.values()}
+    leaves = {name: jax.tree.leaves(tree, is_leaf=is_tensor) for name, tree in rest.items()}
+    read = {name: [x for x in each if id(x._array) in ids] for name, each in leaves.items()}
+    made = functools.partial(tape._as_function, target, sources, called=ValueMap(), parameter=first, spaces=[named])
+    if all(len(read[name]) == len(leaves[name]) for name in rest):
+        return made(arguments=rest | arguments)
+    used = {name: each for name, each in read.items() if each}
+    made(arguments=used | arguments)  # which refuses what cannot run again
+    return made(arguments=rest | arguments, replayable=False)
+
+
+def is_tensor(x: object) -> bool:
+    return isinstance(x, Tensor)

@@ -9,7 +9,7 @@ rest is constant.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,13 @@ def _in_blocks(step: TrainingStep) -> Iterator[Assigned]:
     return (each for each in step.events if id(each.value) in made)
 
 
+def _distinct(names: list[str]) -> list[str]:
+    distinct: list[str] = []
+    for name in names:
+        distinct.append(argument_name(name, set(distinct)))
+    return distinct
+
+
 class Steps:
     """The `kinds` of steps that an `Observer` has seen; each step of `observer.steps` is of ``kind_of[step.number]``.
 
@@ -51,7 +58,9 @@ class Steps:
         self.kinds: list[Kind] = []
         self.kind_of: dict[int, Kind] = {}
         self.variables: dict[str, Any] = {}
+        self.places_in_lists: dict[str, tuple[str, int]] = {}  # by the names of variables
         self.initial: dict[str, Any] = {}
+        self.plain: set[Hashable] = set()  # the keys of losses which are given what was computed before their blocks
         self.resets: dict[int, dict[str, Value]] = {}  # what variables are set to before a step, by its number
         self._ends = [text.split("/")[-1] for _, text in observer.names.values()]
         self.trained = {id(v) for step in observer.steps for each in step.applied for v in each.variables}
@@ -79,11 +88,23 @@ class Steps:
 
     def _found(self) -> list[tuple[TrainingStep, list[Piece]]]:
         """The steps with their pieces. What is assigned counts if a loss or an update reads it: until nothing new turns up."""
+        first = set(self.state), dict(self.initial)
         while True:
             before = len(self.state)
-            pairs = [(step, self._pieces(step)) for step in self.observer.steps]
-            if len(self.state) == before:
-                return [(step, pieces) for step, pieces in pairs if pieces]
+            pairs = [(step, pieces) for step in self.observer.steps if (pieces := self._pieces(step))]
+            if other := self._computed_sometimes(pairs):
+                self.plain |= other
+                self.state, self.initial = set(first[0]), dict(first[1])
+            elif len(self.state) == before:
+                return pairs
+
+    def _computed_sometimes(self, pairs: list[tuple[TrainingStep, list[Piece]]]) -> set[Hashable]:
+        """The keys of losses whose steps do not all compute the same of variables before the block."""
+        keys: dict[tuple, set[tuple]] = {}
+        for _, pieces in pairs:
+            losses, before = (tuple(p.key for p in pieces if p.role == role) for role in ("loss", "before"))
+            keys.setdefault(losses, set()).add(before)
+        return {key for losses, befores in keys.items() if len(befores) > 1 for key in losses}
 
     def _used(self, step: TrainingStep) -> list[Gradient]:
         """The gradients of which something in a step's updates is made."""
@@ -124,6 +145,7 @@ class Steps:
         """A name of its own for a variable, which is a Python name."""
         if id(variable) not in self.names:
             _, hint = self.observer.names.get(id(variable), (None, None))
+            listed = re.fullmatch(r"(?:self\.)?(\w+)\[(\d+)\]", hint or "")
             hint = hint or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
             if id(variable) not in self.trained and self._ends.count(hint.split("/")[-1]) == 1:
                 hint = hint.split("/")[-1]
@@ -132,6 +154,8 @@ class Steps:
             base = base if is_parameter_name(base) else f"v_{base}"
             name = unused(base, self.variables)
             self.names[id(variable)], self.variables[name] = name, variable
+            if listed:
+                self.places_in_lists[name] = listed[1], int(listed[2])
         return self.names[id(variable)]
 
     def label(self, variable: VariableLike, array: Array) -> Label:
@@ -204,7 +228,17 @@ class Steps:
             for v, x in zip(gradient.variables, gradient.found, strict=True)
             if x is not None
         }
-        now = replace(known, by_id=known.by_id | gradients)  # as the updates go on
+        gradients |= {
+            id(x): (f"gradients_{i}", name)
+            for i, each in enumerate(plain, 1)
+            for name, x in (each.rows.others if each.rows else {}).items()
+        }
+        returned = {  # by the functions of losses, beside their values
+            id(x): (f"found_{i}", name)
+            for i, each in enumerate(plain, 1)
+            for name, x in self._values_from(step, self.state, each).items()
+        }
+        now = replace(known, by_id=returned | known.by_id | gradients)  # as the updates go on
         for each in step.applied:
             targets = {self.name(v): x for v, x in zip(each.variables, each.gradients, strict=True) if x is not None}
             updates.append(piece_of("change", each, entries, targets, block, now))
@@ -221,7 +255,22 @@ class Steps:
             for one in shown:
                 target = one.targets[0] if len(one.targets) == 1 else one.targets
                 losses.append(piece_of("value", one, entries, target, one.block, known))
-        return [*losses, *updates]
+        before = [made for each in losses if each.role == "loss" and (made := self._before(step, each, known))]
+        return [*before, *losses, *updates]
+
+    def _before(self, step: TrainingStep, loss: Piece, known: Labels) -> Piece | None:
+        """What a loss reads that was computed of variables as they are, before its block: a target network's values, say."""
+        fresh = self.observer.fresh(step.earlier, step.stale)
+        wanted = [external.values[0] for external in loss.externals if external.values[0] in fresh]
+        if not wanted or loss.key in self.plain:
+            return None
+        # what has a name is an argument, if it is not computed of variables
+        named = {id(x) for x in loss.block.before.values()}
+        computed = (any(x in fresh or id(x) not in named for x in entry.outputs) for entry in step.earlier)
+        entries = [entry if is_new else None for entry, is_new in zip(step.earlier, computed, strict=True)]
+        names = ["_".join(re.findall(r"\w+", next(matching([loss.block], [x]), "value"))) for x in wanted]
+        targets = dict(zip(_distinct(names), wanted, strict=True))
+        return piece_of("before", loss.subject[0], entries, targets, loss.block, known)
 
     def _values_from(self, step: TrainingStep, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
         """What a step assigns to these variables, as far as it was computed in a gradient's block; in none, for None."""
@@ -238,6 +287,12 @@ class Steps:
                 raise Refused(where(gradient), "assigned in the block", name=self.name(variable))
             if id(variable) in self.trained:
                 own.by_id[id(arrays[0])] = self.label(variable, arrays[0])
+        if gradient.rows:
+            own.rows = gradient.rows.of
+            results = {key if isinstance(key, str) else self.name(key): x for key, x in gradient.rows.results}
+            piece = piece_of("rows", gradient, recording.entries, results, gradient.block, own)
+            piece.name = name
+            return piece
         state = self._values_from(step, self.state, gradient)
         strict = replace(own, strict=where(gradient))
         piece_of("loss", gradient, recording.entries, gradient.targets, gradient.block, strict)
@@ -279,10 +334,14 @@ class Steps:
     def _find_arguments(self, kind: Kind) -> None:
         early = [i for i, step in enumerate(kind.steps) if step.number < STEPS]
         blocks = [kind.blocks[i] for i in early]
-        taken = set(self.variables)
+        computed = {id(x): name for piece in kind.of_role("before") for name, x in piece.targets.items()}
+        taken = {*self.variables, *computed.values()}
         for piece in kind.pieces:
             for position, external in enumerate(piece.externals):
                 values = external.values
+                if id(values[0]) in computed:
+                    piece.arguments[position] = computed[id(values[0])]
+                    continue
                 if len(values) > 1:
                     varies = any(not same(values[0], x) for x in values[1:])
                 else:  # it ran once: what is no constant of the other steps
@@ -292,7 +351,7 @@ class Steps:
                 if known is None:
                     expression = next(matching(blocks, [values[i] for i in early]), None) if early else None
                 own = expression is not None and re.split(r"\W", expression)[0] in blocks[0].names
-                if not varies and not (own and np.ndim(values[0]) > 0):
+                if not varies and not external.mapped and not (own and np.ndim(values[0]) > 0):
                     self._constants.append(values[0])
                     continue
                 if known is None:
