@@ -227,12 +227,12 @@ class Structured:
     def choice(self) -> tuple[ast.expr, bool]:
         """By what a branch is chosen, and whether that is a truth value: as it was before JAX made an index of it."""
         index, writer = self.inputs[0], self.writer
-        x, active = index, index in self.active
-        while (position := writer.made.get(x)) is not None and (
-            before := _before(writer._entries[position])
-        ) is not None:
+        x, active, count = index, index in self.active, len(self.params["branches"])
+        while jax.typeof(x).dtype != bool and (position := writer.made.get(x)) is not None:
+            if (before := _before(writer._entries[position], count)) is None:
+                break
             x = before
-        truth = len(self.params["branches"]) == 2 and jax.typeof(x).dtype == bool
+        truth = count == 2 and jax.typeof(x).dtype == bool
         x = x if truth or jnp.issubdtype(jax.typeof(x).dtype, jnp.integer) else index
         return layout.parsed(writer.argument(x, active, self.scope)), truth
 
@@ -296,16 +296,24 @@ def write(writer: Writer, line: Line, scope: Scope) -> list[Statement]:
         return []
 
 
-def _before(entry: Entry) -> Value | None:
-    """What an operation makes the index of a branch of, a truth value or any number; None for any other operation."""
+def _before(entry: Entry, count: int) -> Value | None:
+    """Of what an operation makes the index of one of `count` branches, a truth value or an integer, as JAX does; None where it
+    does anything else, and be it with other limits or of another type."""
     program = traced(entry.op, entry.inputs)
     if program is None:
         return None
     jaxpr = contents.open_jaxpr(program)
     x: Any = jaxpr.outvars[0]
+    fixed = {v: x for v, x in zip(jaxpr.invars, entry.inputs, strict=True) if not isinstance(x, jax.Array)}
     for eqn in reversed(jaxpr.eqns):
         operand = {"clamp": 1, "convert_element_type": 0}.get(eqn.primitive.name)
         if operand is None or eqn.outvars != [x]:
+            return None
+        before, after = eqn.invars[operand].aval.dtype, x.aval.dtype
+        limits = [v.val if isinstance(v, Literal) else fixed.get(v) for v in (eqn.invars[0], eqn.invars[-1])]
+        if operand and limits != [0, count - 1]:
+            return None
+        if before != bool and not (jnp.issubdtype(before, jnp.integer) and after == np.int32):
             return None
         x = eqn.invars[operand]
     return entry.inputs[jaxpr.invars.index(x)] if jaxpr.eqns and x in [*jaxpr.invars] else None

@@ -195,6 +195,28 @@ PRINTED = {
 }
 
 
+def limited(i, x):
+    return jnp.sum(jax.lax.switch(jax.lax.clamp(1, i, 2), [double, halve, third], x))
+
+
+def narrowed(i, x):
+    return jnp.sum(jax.lax.switch(i.astype(jnp.int8), [double, halve, third], x))
+
+
+def as_truth(i, x):
+    return jnp.sum(jax.lax.cond(i.astype(bool), double, halve, x))
+
+
+@pytest.mark.parametrize("function", [limited, narrowed, as_truth])
+@pytest.mark.parametrize("way", [lambda f: f, jax.jit], ids=["plain", "jit"])
+def test_what_the_user_makes_of_an_index_stays(function, way):
+    code, x = tf.code(way(function), jnp.int32(1), normal(4)), normal(4)
+    space = {"jax": jax, "jnp": jnp, **code.constants}
+    exec(code.code, space)
+    for i in (-1, 0, 1, 2, 4, 256):
+        np.testing.assert_allclose(space["f"](jnp.int32(i), x), function(jnp.int32(i), x), rtol=1e-5, err_msg=code.code)
+
+
 def check(code, function, args):
     """Printed code has the values and derivatives of the function that it came of, and runs the same loops."""
     space = {"jax": jax, "jnp": jnp, "np": np, **code.constants}
