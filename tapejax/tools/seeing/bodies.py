@@ -313,7 +313,7 @@ def _before(entry: Entry, count: int) -> Value | None:
         limits = [v.val if isinstance(v, Literal) else fixed.get(v) for v in (eqn.invars[0], eqn.invars[-1])]
         if operand and limits != [0, count - 1]:
             return None
-        if before != bool and not (jnp.issubdtype(before, jnp.integer) and after == np.int32):
+        if before.kind != "b" and not (jnp.issubdtype(before, jnp.integer) and after == np.int32):
             return None
         x = eqn.invars[operand]
     return entry.inputs[jaxpr.invars.index(x)] if jaxpr.eqns and x in [*jaxpr.invars] else None
