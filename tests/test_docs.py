@@ -145,4 +145,6 @@ def test_the_architecture_names_what_is_there():
         for row in re.findall(r"(?m)^\| ((?:`[\w/]+`(?:, )?)+) \|", section):
             for name in re.findall(r"`([\w/]+)`", row):
                 paths = (package / room).rglob("*")
-                assert any(path.with_suffix("").as_posix().endswith("/" + name.rstrip("/")) for path in paths), f"{room}/{name}"
+                assert any(path.with_suffix("").as_posix().endswith("/" + name.rstrip("/")) for path in paths), (
+                    f"{room}/{name}"
+                )
