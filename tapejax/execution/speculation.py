@@ -2,8 +2,8 @@
 
 A `Plan` is a recording that came back, with the gradient that was asked of it: the operations, the slots that they read, the
 query. It is found by the tape's line and the block's first operation, and is cut into `Segment`s: when the first operation of one
-arrives, all that the chunk reads is known, from an input of that operation, what a variable holds now, or an array that was the
-same the last time. Then the chunk runs, the last one with the backward pass. Each operation that arrives is compared with the
+arrives, all that the segment reads is known, from an input of that operation, what a variable holds now, or an array that was the
+same the last time. Then the segment runs, the last one with the backward pass. Each operation that arrives is compared with the
 plan, by the identity of its Op and its inputs, and is given its output, a ``jax.Array`` as any other. At the first that differs
 the rest is dropped, and all goes on as without a plan.
 
@@ -49,14 +49,14 @@ if _setting not in _SETTINGS:
 # Whether a plan is made at the second sighting; False: when it pays; None: never.
 early: bool | None = _SETTINGS[_setting]
 # What a plan costs, in microseconds: to compile it, each kind of operation in it, there or back, since XLA compiles equal ones
-# once, and each operation, of two chunks where it is long; and what it saves each time, for an operation that is in it, beside
+# once, and each operation, of two segments where it is long; and what it saves each time, for an operation that is in it, beside
 # what that costs more while it is on trial.
 COMPILE, COMPILE_KIND, COMPILE_STEP, SAVED = 20_000, 15_000, 500, 20
 # At which sighting that is estimated: a sweep is one operation from the second on.
 ESTIMATED = 3
-# How many operations a plan has at least, how many a chunk has on average and at most, and the bytes of all outputs and gradients
-# together: the gradients are there from the last chunk on.
-SHORTEST, CHUNK_LEAST, CHUNK_MOST, MOST_BYTES = 4, 3, 128, 16 << 20
+# How many operations a plan has at least, how many a segment has on average and at most, and the bytes of all outputs and gradients
+# together: the gradients are there from the last segment on.
+SHORTEST, SEGMENT_LEAST, SEGMENT_MOST, MOST_BYTES = 4, 3, 128, 16 << 20
 # A plan that has failed more often than this is dropped; each time that it holds makes up for this part of a failure. It is
 # made again when it came this many times as often.
 MOST_FAILURES, REPAID, LATER = 3, 1 / 8, 8
@@ -160,21 +160,21 @@ class Plan:
                 self.predicted[i] = functools.partial(_value_of, former, name)
             elif alive is value:
                 self.predicted[i] = former
-        self.chunks = self._chunks([values[x] for x in order])
+        self.segments = self._segments([values[x] for x in order])
 
-    def _chunks(self, values: Sequence[Any]) -> dict[int, Segment]:
-        """The chunks by their beginnings: where an input is not known before it arrives, and where one would be too long."""
+    def _segments(self, values: Sequence[Any]) -> dict[int, Segment]:
+        """The segments by their beginnings: where an input is not known before it arrives, and where one would be too long."""
         known = {i for i, x in enumerate(self.values) if i >= self.outer or i in self.predicted or x is not None}
         edges, longest = [0], _longest(self.ops)
         for k, ins in enumerate(self.ins):
             if k > edges[-1] and (k - edges[-1] >= longest or not known.issuperset(ins)):
                 edges.append(k)
             known.update(ins)
-        if len(self.ops) < CHUNK_LEAST * len(edges) or not known.issuperset(self.read):
+        if len(self.ops) < SEGMENT_LEAST * len(edges) or not known.issuperset(self.read):
             raise NoPlanError
-        return {a: self._chunk(a, b, values) for a, b in zip(edges, [*edges[1:], len(self.ops)], strict=True)}
+        return {a: self._segment(a, b, values) for a, b in zip(edges, [*edges[1:], len(self.ops)], strict=True)}
 
-    def _chunk(self, start: int, stop: int, values: Sequence[Any]) -> Segment:
+    def _segment(self, start: int, stop: int, values: Sequence[Any]) -> Segment:
         steps = list(zip(self.ops[start:stop], self.ins[start:stop], strict=True))
         whole = len(self.program.steps) <= schedule.COMPILE_AT_MOST and not self.program.runs_python
         ends = self.read if whole and stop == len(self.ops) else []
@@ -228,11 +228,11 @@ def _value_of(holder: weakref.ref[Any], name: str) -> Any:
 
 
 def _longest(ops: Sequence[Op]) -> int:
-    """How many operations a chunk has at most: where a loop was unrolled, a number that makes chunks equal."""
+    """How many operations a segment has at most: where a loop was unrolled, a number that makes segments equal."""
     ids, middle = list(map(id, ops)), len(ops) // 3
-    spans = range(1, min(CHUNK_MOST, middle) + 1)
-    period = next((p for p in spans if ids[middle : middle + 2 * p] == ids[middle + p : middle + 3 * p]), CHUNK_MOST)
-    return CHUNK_MOST // period * period
+    spans = range(1, min(SEGMENT_MOST, middle) + 1)
+    period = next((p for p in spans if ids[middle : middle + 2 * p] == ids[middle + p : middle + 3 * p]), SEGMENT_MOST)
+    return SEGMENT_MOST // period * period
 
 
 def _compile(steps: Any, backward: Any, inputs: Values, avals: Sequence[Any]) -> Callable[..., Any]:
@@ -352,7 +352,7 @@ def _pays_after(entries: Sequence[Entry], program: Program) -> int:
     whole = len(program.steps) <= schedule.COMPILE_AT_MOST  # else the backward pass is none of it
     kinds = {(entry.op, *map(np.shape, entry.inputs)) for entry in entries}
     steps = len(entries) + whole * len(program.steps)
-    cost = COMPILE + COMPILE_KIND * len(kinds) * (1 + whole) + COMPILE_STEP * min(steps, 2 * CHUNK_MOST)
+    cost = COMPILE + COMPILE_KIND * len(kinds) * (1 + whole) + COMPILE_STEP * min(steps, 2 * SEGMENT_MOST)
     ops = Counter([*[entry.op for entry in entries], *whole * [derivative_op("gradient", sweep, program)]])
     trials = [(way, n) for op, n in ops.items() if isinstance(way := op.prepared.get(runner.current), trial.Trial)]
 
@@ -439,34 +439,34 @@ class FollowedBlock:
             return None
         if len(inputs) != len(plan.ins[position]) or modes() != plan.modes:
             return None
-        chunk = plan.chunks[position] if position == self.stop else None
-        for slot in chunk.reads if chunk is not None else ():
+        segment = plan.segments[position] if position == self.stop else None
+        for slot in segment.reads if segment is not None else ():
             values[slot] = plan.guess(slot) if values[slot] is None else values[slot]
         for x, slot in zip(inputs, plan.ins[position], strict=True):
             known = values[slot]
-            if known is None and chunk is not None and slot < plan.outer:
+            if known is None and segment is not None and slot < plan.outer:
                 values[slot] = x
             elif not (x is known or _same(x, known)) or (type(x) is ConcreteArray and x.is_deleted()):
                 return None
-        if chunk is not None and not self.launch(chunk):
+        if segment is not None and not self.launch(segment):
             return None
         self.position = position + 1
         return next(self.returned)
 
-    def launch(self, chunk: Segment) -> bool:
-        """Runs `chunk`, if what it reads is of its types."""
+    def launch(self, segment: Segment) -> bool:
+        """Runs `segment`, if what it reads is of its types."""
         plan, values = self.plan, self.values
-        given = [values[slot] for slot in chunk.reads]
-        if not trial._plain() or not all([i >= plan.outer or plan.is_typed(values[i], i) for i in chunk.reads]):
+        given = [values[slot] for slot in segment.reads]
+        if not trial._plain() or not all([i >= plan.outer or plan.is_typed(values[i], i) for i in segment.reads]):
             return False
         try:
-            returned, back = chunk.run(*given, *chunk.constants)
+            returned, back = segment.run(*given, *segment.constants)
         except Exception:  # of any type: it is for the operation that reads a deleted array, say, to tell
             return False
-        given += chunk.constants
+        given += segment.constants
         leaves = jax.tree.leaves(returned)
-        values[chunk.first : chunk.first + len(leaves)] = leaves
-        self.stop, self.returned, self.back = chunk.stop, iter(returned), back
+        values[segment.first : segment.first + len(leaves)] = leaves
+        self.stop, self.returned, self.back = segment.stop, iter(returned), back
         return len(set(map(id, leaves)).difference(map(id, given))) == len(leaves)  # else JAX handed one on
 
     def answer(self, query: Query) -> tuple[Program, list[Any]] | None:

@@ -521,7 +521,7 @@ def test_a_donated_variable_is_told_of_where_it_is_read(held, no_shadow):
 
 @pytest.mark.parametrize("multiply", [tf.multiply, jnp.multiply])
 @pytest.mark.parametrize("what", ["source", "result"])
-def test_what_is_donated_after_its_chunk_began_is_told_of(held, no_shadow, what, multiply):
+def test_what_is_donated_after_its_segment_began_is_told_of(held, no_shadow, what, multiply):
     donate = jax.jit(lambda x: x + 1, donate_argnums=0)
     w, b = jnp.array([1.5, -0.5]), jnp.array([0.1, 0.2])
     for i in range(5):
@@ -538,7 +538,7 @@ def test_what_is_donated_after_its_chunk_began_is_told_of(held, no_shadow, what,
         tape.gradient(loss, [w, b])
 
 
-def test_a_mode_that_is_switched_on_after_its_chunk_began(held, no_shadow):
+def test_a_mode_that_is_switched_on_after_its_segment_began(held, no_shadow):
     w, b = variables()
     for i in range(5):
         with tf.GradientTape() as tape:
@@ -815,7 +815,7 @@ def test_an_exception_in_the_block_leaves_it_as_it_was(held, no_shadow):
     require_same(plain(0, w, b), without(plain, 0, w, b))
 
 
-def test_a_loop_that_was_unrolled_runs_in_equal_chunks(held, no_shadow):
+def test_a_loop_that_was_unrolled_runs_in_equal_segments(held, no_shadow):
     w, b = variables()
 
     def step():
@@ -831,8 +831,8 @@ def test_a_loop_that_was_unrolled_runs_in_equal_chunks(held, no_shadow):
     for _ in range(4):
         require_same(step(), expected)
     (plan,) = only_plans()
-    assert held.answers == 2 and len(plan.chunks) == 4
-    assert len({id(chunk.run) for chunk in plan.chunks.values()}) <= 3
+    assert held.answers == 2 and len(plan.segments) == 4
+    assert len({id(segment.run) for segment in plan.segments.values()}) <= 3
 
 
 def test_a_result_that_is_a_number(held):
