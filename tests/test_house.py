@@ -29,7 +29,7 @@ DENSITY = {
     "tape": (21_400, 550),
     "execution": (35_240, 945),
     "tf": (178_000, 4_400),
-    "tools": (171_000, 5_655),
+    "tools": (171_000, 5_670),
 }
 BRANCHES = ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.comprehension, ast.match_case, ast.BoolOp
 GRACE = 1.05
