@@ -54,8 +54,8 @@ early: bool | None = _SETTINGS[_setting]
 COMPILE, COMPILE_KIND, COMPILE_STEP, SAVED = 20_000, 15_000, 500, 20
 # At which sighting that is estimated: a sweep is one operation from the second on.
 ESTIMATED = 3
-# How many operations a plan has at least, how many a segment has on average and at most, and the bytes of all outputs and gradients
-# together: the gradients are there from the last segment on.
+# How many operations a plan has at least, how many a segment has on average and at most, and the bytes of all outputs and
+# gradients together: the gradients are there from the last segment on.
 SHORTEST, SEGMENT_LEAST, SEGMENT_MOST, MOST_BYTES = 4, 3, 128, 16 << 20
 # A plan that has failed more often than this is dropped; each time that it holds makes up for this part of a failure. It is
 # made again when it came this many times as often.
