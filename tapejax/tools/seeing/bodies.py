@@ -24,7 +24,7 @@ from ...tape import active
 from ...tape.recording import Entry, Recording
 from ..writing.graph import ValueMap, ValueSet
 from . import jitted, layout, mapped, rolling, scopes, transforms, trees
-from .calls import Line, call_name, calls_of
+from .callers import Line, call_name, calls_of
 from .inside import traced
 from .listing import bytecode, parameters_of
 from .recorded import Scope, Writer

@@ -23,7 +23,7 @@ from ..writing.congruence import close
 from ..writing.graph import Graph, ValueSet
 from . import again, bodies, layout, mapped, rolling, scopes
 from .batched import MappedOp
-from .calls import Line, depth_of
+from .callers import Line, depth_of
 from .listing import identifier
 from .recorded import Scope, Within, Writer
 from .scopes import Definition, Key, Statement, new_key

@@ -11,7 +11,7 @@ from ...tape.query import Query, Source
 from ...tape.recording import Recording
 from ..writing.graph import ValueMap, ValueSet
 from . import layout, rolling, scopes
-from .calls import Line, Running, calls_of
+from .callers import Line, Running, calls_of
 from .listing import identifier
 from .recorded import Scope, Within, Writer
 from .scopes import Definition, Statement, new_key

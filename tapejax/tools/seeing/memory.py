@@ -22,7 +22,7 @@ from ...tape.recording import Entry, Recording
 from ...tf.values.shown import bold, faint, page, table_html
 from ...tf.values.tensor import Tensor
 from ..writing.graph import Graph
-from .calls import calls_of
+from .callers import calls_of
 from .tables import Rows, bar_html, bar_text, cut, in_columns
 
 UNITS = ("B", "KB", "MB", "GB", "TB")

@@ -34,7 +34,7 @@ from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
 from ..writing.iteration import Substitution
 from . import again, jitted, layout, rolling, scopes, sources, templates, trees
-from .calls import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at, stored_inside
+from .callers import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at, stored_inside
 from .inside import traced
 from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused

@@ -30,7 +30,7 @@ from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from ..writing.graph import ValueMap, ValueSet
-from . import bodies, calls, derivatives, layout, parameters, recorded, rolling, scopes, templates, trees, unified
+from . import bodies, callers, derivatives, layout, parameters, recorded, rolling, scopes, templates, trees, unified
 from .listing import identifier, unused
 from .operations import Code, Taken
 from .parameters import Parameter
@@ -340,7 +340,7 @@ class PrintedModule:
         writer.lines(program, values)  # which opens calls
         writer.take_trees(ValueMap(each for each in ValueMap(places).items() if each[1]), given, parts.places())
         lines = writer.lines(program, values)
-        writer.results = calls.Results(lines, [leaf.array for leaf in parts.ends.leaves])
+        writer.results = callers.Results(lines, [leaf.array for leaf in parts.ends.leaves])
         varying = ValueSet(values[slot] for slot in program.sources if slot is not None)
         watched = parts.recording.watched.values()  # from the beginning on, so that nothing holds them constant
         scope = recorded.Scope(given=[x for x, begin in watched if x in varying and not begin])
@@ -359,7 +359,7 @@ class PrintedModule:
         fixed = [values[slot] for slot in program.sources if slot is not None]
         fixed += [*parts.held(), *(each.array for each in parts.arguments)]
         every = lines if self.flat else writer.sourced.add_constant_lines(lines, parts.recording, fixed)
-        statements = writer.block(every, calls.depth_of(lines), scope)
+        statements = writer.block(every, callers.depth_of(lines), scope)
         names = writer.names
         for x, key in scope.keys.items():
             if "[" not in parts.names.get(x, "["):  # no parts of containers

@@ -12,7 +12,7 @@ from ...places import Place, serves
 from ...tape.recording import Recording
 from ..writing.graph import Graph, ValueMap, ValueSet
 from . import layout, sources
-from .calls import Line, depth_of, inside_of
+from .callers import Line, depth_of, inside_of
 from .listing import bytecode, handed_on, name_of_operand, parameters_of
 from .operations import written
 from .scopes import Statement, is_key, new_key

@@ -27,7 +27,7 @@ from ..writing.files import source_of
 from ..writing.graph import ValueMap, ValueSet
 from ..writing.indices import contents_of, has_index, index_arrays, is_index
 from ..writing.spelled import Spelled, round_length, spelled
-from .calls import Line, is_named
+from .callers import Line, is_named
 from .inside import frames_of
 from .listing import bytecode, expression_at
 from .spelling import WRITTEN_OUT, normal_form
