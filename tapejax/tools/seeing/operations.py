@@ -608,14 +608,14 @@ def _by_vjp(
         value = f"{name}({', '.join(given)})" if first else _one_or_tuple(results[:own])
         forward = _definition(f"{name}_fwd", given, [*body, f"return {value}, {residuals}"])
         given, body, results = code.parts(pulled)
-        unpack = [f"{_unpacked(given[:kept]).strip('()')} = residuals"] if kept else []
+        unpack = [f"{_bare(given[:kept])} = residuals"] if kept else []
         cotangents = given[kept] if outs == 1 else "cotangents"
         if outs > 1:
-            unpack.append(f"{_unpacked(given[kept:]).strip('()')} = {code.needs('flat')}(cotangents)")
+            unpack.append(f"{_bare(given[kept:])} = {code.needs('flat')}(cotangents)")
         found = dict(zip(moving, results, strict=True))
-        returned = ", ".join(found.get(first + i, "None") for i in range(len(avals)))
+        returned = _bare([found.get(first + i, "None") for i in range(len(avals))])
         names = ["residuals" if kept else "_", cotangents]
-        backward = _definition(f"{name}_bwd", names, [*unpack, *body, f"return {returned}{',' * (len(avals) == 1)}"])
+        backward = _definition(f"{name}_bwd", names, [*unpack, *body, f"return {returned}"])
         rule = f"{name}.defvjp({name}_fwd, {name}_bwd)"
         return "\n\n\n".join([f"@jax.custom_vjp\n{text}", forward, backward, rule])
 
@@ -634,6 +634,11 @@ def _runs(eqn: Equation) -> Callable[..., Any]:
 
 def _unpacked(names: Sequence[str]) -> str:
     return f"({', '.join(names)}{',' * (len(names) == 1)})"
+
+
+def _bare(names: Sequence[str]) -> str:
+    """A tuple where it needs no parentheses, as a formatter writes it."""
+    return ", ".join(names) if len(names) > 1 else _unpacked(names)
 
 
 def _one_or_tuple(results: Sequence[str]) -> str:
