@@ -199,8 +199,10 @@ def meta(params, xs, ys, xq, yq):
 
 # for xs: float32[5,3], ys: float32[5], xq: float32[6,3], yq: float32[6]
 def f(params, xs, ys, xq, yq):
-    t0, grads = jax.value_and_grad(lambda params: meta(params, xs, ys, xq, yq))(params)
-    return t0, jax.tree.map(lambda p, g: p - 0.01 * g, params, grads)
+    value, grads = jax.value_and_grad(lambda params: meta(params, xs, ys, xq, yq))(
+        params
+    )
+    return value, jax.tree.map(lambda p, g: p - 0.01 * g, params, grads)
 """
     )
 
