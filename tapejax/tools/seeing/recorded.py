@@ -372,9 +372,8 @@ class Writer:
                 used = ValueMap(self.operands.get(here.call, ValueMap()).items() if len(wanted) > 1 else ())
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last else ()
                 used.update(self._parts_of(part, parts, depth + 1 if call else None))
-                if (
-                    user and not call and len(parts) == len(outs := found[before].outs)
-                ):  # a printed function has its own order
+                # a printed function gives its results in an order of its own
+                if user and not call and len(parts) == len(outs := found[before].outs):
                     named = zip(outs, parts, strict=True)
                     self.names.hints = {out: part for out, part in named if out and part != "_"} | self.names.hints
                 for x in wanted:
