@@ -27,6 +27,7 @@ from .fence import (
 from .types import Equation, Function, JaxProgram, Params, Primitive, Value
 
 JIT = ("jit", "pjit")
+CHECKPOINT = ("checkpoint", "remat2")
 # Calls that XLA inlines, and the parameter that is the program.
 CALLS = {
     **dict.fromkeys(JIT, "jaxpr"),
@@ -35,12 +36,19 @@ CALLS = {
 # The primitives of functions with rules of their own, and the parameter that traces the rule.
 RULES = {"custom_jvp_call": "jvp_jaxpr_fun", "custom_vjp_call": "fwd_jaxpr_thunk"}
 # Where `lifting` makes an array that an inner jaxpr closes over an input.
-LIFTABLE = frozenset((*JIT, "scan", "while", "cond", "checkpoint", "remat2", "custom_linear_solve", "shard_map"))
-_EVALUATED = frozenset(("checkpoint", "remat2", *RULES))
+LIFTABLE = frozenset((*JIT, *CHECKPOINT, "scan", "while", "cond", "custom_linear_solve", "shard_map"))
+_EVALUATED = frozenset((*CHECKPOINT, *RULES))
 
 
 def consts_of(jaxpr: JaxProgram) -> Sequence[Any]:
     return getattr(jaxpr, "consts", ())
+
+
+def only_call(program: JaxProgram) -> Equation | None:
+    """The one equation of a program that does nothing else: it takes what the program takes, and gives what that gives."""
+    jaxpr: Any = open_jaxpr(program)
+    alone = len(jaxpr.eqns) == 1 and (jaxpr.eqns[0].invars, jaxpr.eqns[0].outvars) == (jaxpr.invars, jaxpr.outvars)
+    return jaxpr.eqns[0] if alone else None
 
 
 def jaxprs_in(params: Params) -> Iterator[Any]:

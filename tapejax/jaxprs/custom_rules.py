@@ -19,7 +19,7 @@ import numpy as np
 from . import canonical, fence
 from .calls import is_filled
 from .canonical import JAXPR_TYPES, Identity, UncacheableError, asking, open_jaxpr
-from .contents import consts_of
+from .contents import consts_of, only_call
 from .fence import ClosedJaxpr, eval_jaxpr, function_in, stores_in, wrap_init, zeros_of
 from .threads import Setting
 from .types import Equation, Function, JaxProgram, Params, Subfun, Value, Values
@@ -199,15 +199,10 @@ def _traced_jvp(params: Params) -> _Rule:
 
 def call_that_is_told(program: JaxProgram) -> Equation | None:
     """The one equation of a `program` that only calls a ``custom_jvp`` function whose rule asks for symbolic zeros."""
-    inner = open_jaxpr(program)
-    told = (
-        len(inner.eqns) == 1
-        and not consts_of(program)
-        and (inner.eqns[0].invars, inner.eqns[0].outvars) == (inner.invars, inner.outvars)
-        and inner.eqns[0].primitive.name == "custom_jvp_call"
-        and inner.eqns[0].params["symbolic_zeros"]
-    )
-    return inner.eqns[0] if told else None
+    eqn = only_call(program)
+    if eqn is None or consts_of(program) or eqn.primitive.name != "custom_jvp_call":
+        return None
+    return eqn if eqn.params["symbolic_zeros"] else None
 
 
 def rule_for(params: Params, in_zeros: tuple[bool, ...]) -> tuple[JaxProgram, tuple[bool, ...]]:

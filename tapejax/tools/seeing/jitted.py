@@ -61,10 +61,10 @@ def recording_of(entry: Entry, recording: Recording) -> Recording | None:
 def _called(entry: Entry, recording: Recording) -> tuple[JaxProgram, str] | None:
     """The program of a function that an entry calls, under `jax.jit` or `jax.checkpoint`, and where it is defined."""
     if is_checkpoint(entry.op):
-        program = contents.open_jaxpr(traced(entry.op, entry.inputs))
-        (eqn,) = program.eqns
-        plain = eqn.params["policy"] is None and (eqn.invars, eqn.outvars) == (program.invars, program.outvars)
-        return (contents.open_jaxpr(eqn.params["jaxpr"]), source_of(eqn.params["jaxpr"])) if plain else None
+        eqn = contents.only_call(traced(entry.op, entry.inputs))
+        if eqn is None or eqn.params["policy"] is not None:
+            return None
+        return contents.open_jaxpr(eqn.params["jaxpr"]), source_of(eqn.params["jaxpr"])
     primitive, params = recording.bound.get(id(entry.outputs[0]), (None, {})) if entry.outputs else (None, {})
     if getattr(primitive, "name", None) not in contents.JIT:
         return None
@@ -73,14 +73,13 @@ def _called(entry: Entry, recording: Recording) -> tuple[JaxProgram, str] | None
 
 def is_checkpoint(op: Op) -> bool:
     """Whether an operation is a call under `jax.checkpoint`."""
-    return op.name in ("checkpoint", "remat2")
+    return op.name in contents.CHECKPOINT
 
 
 def _body(jaxpr: JaxProgram) -> JaxProgram:
     """What the function of a call does; `jaxpr` is the call, or that itself, where the function closed over arrays."""
-    eqn: Any = jaxpr.eqns[0] if len(jaxpr.eqns) == 1 else None
-    alone = eqn is not None and (eqn.invars, eqn.outvars) == (jaxpr.invars, jaxpr.outvars)
-    return contents.open_jaxpr(eqn.params["jaxpr"]) if alone and eqn.primitive.name in contents.JIT else jaxpr
+    eqn = contents.only_call(jaxpr)
+    return contents.open_jaxpr(eqn.params["jaxpr"]) if eqn and eqn.primitive.name in contents.JIT else jaxpr
 
 
 def _made(outputs: Values, entries: list[Entry]) -> list[Value]:
@@ -223,7 +222,7 @@ def run(
     return read(jaxpr.outvars)
 
 
-_STRUCTURED = frozenset(("scan", "while", "cond", "checkpoint", "remat2"))
+_STRUCTURED = frozenset(("scan", "while", "cond", *contents.CHECKPOINT))
 
 
 def _together(eqn: Equation) -> int:

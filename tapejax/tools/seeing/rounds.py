@@ -97,7 +97,7 @@ def _while(params: Params, inputs: Values, came: Cotangents) -> Part | None:
 
 
 _CALLS: dict[str, Callable[[Params, Values, Cotangents], Part | None]] = {
-    **dict.fromkeys((*contents.CALLS, "checkpoint", "remat2"), _function),
+    **dict.fromkeys((*contents.CALLS, *contents.CHECKPOINT), _function),
     "cond": _cond,
     "scan": _scan,
     "while": _while,
