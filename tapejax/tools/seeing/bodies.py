@@ -169,10 +169,7 @@ class Structured:
         recording.entries = [*body.entries]
         around = [(*line.calls, *own) for own in calls_of(recording.entries)]
         starts = ValueSet([*body.given, *varying, *(x for x in consts if self.scope.varying_around(x))])
-        lines = mapped.lines_inside(writer, recording, around, body.ends, [*starts])
-        local = ValueSet([*body.given, *(x for each in lines for x in each.outputs)])
-        actives = (tuple([i for i, x in enumerate(each.inputs) if x in local]) for each in lines)
-        lines = [each._replace(active_ins=active) for each, active in zip(lines, actives, strict=True)]
+        lines, local = mapped.lines_inside(writer, recording, around, body.ends, [*starts], body.given)
         inner = mapped.Inside(self.scope, local, varying, lines, ValueMap())
         ends = [ast.Name(inner.key(x), ast.Load()) if x in local else None for x in body.ends]
         depth = len(line.calls) - called
@@ -335,10 +332,8 @@ def function_of(
             return None
     names, recording, scope = writer.names, Recording(), Scope()
     recording.entries = [*body.entries]
-    lines = mapped.lines_inside(writer, recording, calls_of(recording.entries), body.ends, body.given)
-    varying = ValueSet([*body.given, *(x for each in lines for x in each.outputs)])
-    actives = (tuple([i for i, x in enumerate(each.inputs) if x in varying]) for each in lines)
-    lines = [each._replace(active_ins=active) for each, active in zip(lines, actives, strict=True)]
+    calls = calls_of(recording.entries)
+    lines, varying = mapped.lines_inside(writer, recording, calls, body.ends, body.given, body.given)
     ends = [scope.key(x) if x in varying else "" for x in body.ends]
     statements = writer.block(lines, 0, scope)
     known = dict(enumerate(_parameters(body.code, len(body.given)))) | {i: x for i, x in enumerate(hints) if x}

@@ -45,10 +45,7 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     recording.entries = list(op.entries)
     around = [(*line.calls, *own[1:]) for own in calls_of(recording.entries)]
     starts = ValueSet([*op.rows, *varying, *(x for x in op.others if scope.varying_around(x))])
-    lines = lines_inside(writer, recording, around, op.ends, [*starts])
-    local = ValueSet([*op.rows, *(x for each in lines for x in each.outputs)])
-    actives = (tuple([i for i, x in enumerate(each.inputs) if x in local]) for each in lines)
-    lines = [each._replace(active_ins=active) for each, active in zip(lines, actives, strict=True)]
+    lines, local = lines_inside(writer, recording, around, op.ends, [*starts], op.rows)
     inner = Inside(scope, local, varying, lines, ValueMap(zip(batch, op.rows, strict=True)))
     outs = [i for i, x in enumerate(line.outputs) if x in scope.used]
     results: list[ast.expr] = [ast.Name(inner.key(op.ends[i]), ast.Load()) for i in outs]
@@ -71,9 +68,18 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
 
 
 def lines_inside(
-    writer: Writer, recording: Recording, calls: Sequence[tuple[Running, ...]], ends: Values, starts: Values
-) -> list[Line]:
-    """The lines of a function that JAX was given, which lead from `starts` to the `ends`. `calls`: those of each entry."""
+    writer: Writer,
+    recording: Recording,
+    calls: Sequence[tuple[Running, ...]],
+    ends: Values,
+    starts: Values,
+    given: Values,
+) -> tuple[list[Line], ValueSet]:
+    """The lines of a function that JAX was given, which lead from `starts` to the `ends`, and what varies from call to call: what
+    it is `given`, and what the lines make. `calls`: those of each entry."""
     made = writer.open(recording.entries, calls, None)
     query = Query(recording, ends, [Source(x, watched=True) for x in starts], include_nondifferentiable=True)
-    return writer.with_constants(writer.lines(*query.program(), made), recording, made)
+    lines = writer.with_constants(writer.lines(*query.program(), made), recording, made)
+    local = ValueSet([*given, *(x for line in lines for x in line.outputs)])
+    actives = (tuple([i for i, x in enumerate(line.inputs) if x in local]) for line in lines)
+    return [line._replace(active_ins=active) for line, active in zip(lines, actives, strict=True)], local
