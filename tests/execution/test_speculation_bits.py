@@ -55,8 +55,9 @@ NO_OPERATIONS = set(
 )
 # Their other operand is an axis, a distance or an integer exponent, or they ask for values.
 NO_NUMBERS = set("cumlogsumexp cummax cummin cumprod cumsum histogram_bin_edges integer_pow roll".split())
-# It makes a function with a rule at each call, which is another operation each time.
-NEVER_AHEAD = {"sinc"}
+# The first makes a function with a rule at each call, which is another operation each time; the rule of the second has on the
+# newest JAX a rule of its own, and so on without end.
+NEVER_AHEAD = {"sinc", "i0"}
 # XLA's cheap passes, by which tests compile, round its loop's last digit as other operations stand around it.
 ROUNDED = {"digamma", "polygamma"}
 CHAINS = {
@@ -118,7 +119,8 @@ def in_a_block(applications, at):
     return results
 
 
-def check(monkeypatch, applications, at=POINTS):
+def check(monkeypatch, applications, at=POINTS, units=0):
+    """How many plans held of blocks with the `applications`, whose results may differ by so many `units` in the last place."""
     monkeypatch.setattr(trial, "enabled", False)  # compiled from the first run on
     held, answer = [], speculation.FollowedBlock.answer
     monkeypatch.setattr(speculation.FollowedBlock, "answer", lambda *args: held.append(answer(*args)) or held[-1])
@@ -130,7 +132,14 @@ def check(monkeypatch, applications, at=POINTS):
         results[early] = in_a_block(applications, at)
     speculation._plans.clear()
     speculation.begun = False
-    assert results[True][2:] == results[None][2:]  # of both the first steps may compile pullbacks one by one
+    alone, ahead = results[None][2:], results[True][2:]  # of both the first steps may compile pullbacks one by one
+    if units and ahead != alone:
+        for x, y in zip(itertools.chain(*alone), itertools.chain(*ahead), strict=True):
+            if x != y:
+                assert x[:2] == y[:2]
+                np.testing.assert_array_max_ulp(*[np.frombuffer(bits, dtype) for dtype, _, bits in (x, y)], maxulp=units)
+    else:
+        assert ahead == alone
     return sum(x is not None for x in held)
 
 
@@ -146,9 +155,11 @@ def test_each_operation_with_a_number(name, monkeypatch, no_shadow):
 
 
 @pytest.mark.parametrize("name", sorted(UNARY.keys() - ROUNDED))
-def test_each_operation(name, monkeypatch, no_shadow):
+def test_each_operation(name, monkeypatch, no_shadow, request):
     fn, _ = UNARY[name]
-    held = check(monkeypatch, [fn, lambda x: jnp.add(fn(jnp.add(x, 0.0)), 0.0), lambda x: fn(fn(x))])
+    # XLA's cheap passes, by which tests compile, round a reciprocal root one way or another on some CPUs (`acosh`).
+    units = 0 if request.config.getoption("optimized") else 2
+    held = check(monkeypatch, [fn, lambda x: jnp.add(fn(jnp.add(x, 0.0)), 0.0), lambda x: fn(fn(x))], units=units)
     assert held or name in NEVER_AHEAD
 
 
