@@ -137,7 +137,9 @@ def check(monkeypatch, applications, at=POINTS, units=0):
         for x, y in zip(itertools.chain(*alone), itertools.chain(*ahead), strict=True):
             if x != y:
                 assert x[:2] == y[:2]
-                np.testing.assert_array_max_ulp(*[np.frombuffer(bits, dtype) for dtype, _, bits in (x, y)], maxulp=units)
+                np.testing.assert_array_max_ulp(
+                    *[np.frombuffer(bits, dtype) for dtype, _, bits in (x, y)], maxulp=units
+                )
     else:
         assert ahead == alone
     return sum(x is not None for x in held)
