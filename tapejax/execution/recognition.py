@@ -252,8 +252,8 @@ def staged(call: TracedCall) -> Op:
     same = interning.intern(call.jaxpr)
     if interning.is_uncacheable({"jaxpr": same}) or contents.constants(same) or not contents.compiles(same):
         op = call._replace(jaxpr=same).new_op()
-        told = custom_rules.call_that_is_told(same)
-        return op if told is None or type(op) is not PerturbationOp else PerturbedCallOp(op, told)
+        perturbed_call = custom_rules.call_that_is_told(same)
+        return op if perturbed_call is None or type(op) is not PerturbationOp else PerturbedCallOp(op, perturbed_call)
     key = same, call.name, call.closed_over
     return _ops.get(key, _make_jaxpr_op, *key)
 

@@ -46,7 +46,7 @@ _comparing = _InComparison()
 class Comparing(cache.Shadow):
     """Raises ShadowError where the two differ."""
 
-    def kept(self, key: Hashable, kept: Any, make: Function, args: tuple[Any, ...]) -> Any:
+    def reused(self, key: Hashable, kept: Any, make: Function, args: tuple[Any, ...]) -> Any:
         if _comparing.now:  # what a comparison looks up itself is not compared again
             return kept
         fresh = make(*args)

@@ -177,14 +177,14 @@ class Plan:
     def _segment(self, start: int, stop: int, values: Sequence[Any]) -> Segment:
         steps = list(zip(self.ops[start:stop], self.ins[start:stop], strict=True))
         whole = len(self.program.steps) <= schedule.COMPILE_AT_MOST and not self.program.runs_python
-        ends = self.read if whole and stop == len(self.ops) else []
+        read_back = self.read if whole and stop == len(self.ops) else []
         outs = [i for slots in self.outs[start:stop] for i in slots]
-        wanted = [i for i in dict.fromkeys([*[i for _, ins in steps for i in ins], *ends]) if i < outs[0]]
+        wanted = [i for i in dict.fromkeys([*[i for _, ins in steps for i in ins], *read_back]) if i < outs[0]]
         reads = tuple([i for i in wanted if self.values[i] is None])
         constants = [i for i in wanted if self.values[i] is not None]
         place = {i: k for k, i in enumerate([*reads, *constants, *outs])}.__getitem__
         same = tuple([(op, tuple(map(place, ins))) for op, ins in steps])
-        backward = (self.program, tuple(map(place, ends))) if ends else None
+        backward = (self.program, tuple(map(place, read_back))) if read_back else None
         fixed = tuple([trial.array_of(values[i]) for i in constants])
         inputs = [*[values[i] for i in reads], *fixed]
         key = same, backward, tuple(map(_type, inputs)), self.modes
@@ -238,18 +238,18 @@ def _longest(ops: Sequence[Op]) -> int:
 def _compile(steps: Any, backward: Any, inputs: Values, avals: Sequence[Any]) -> Callable[..., Any]:
     """The program of operations whose outputs are of the types `avals`; `backward`: the gradient's program and its values."""
 
-    def ahead(*given: Any) -> tuple[list[Any], list[Any]]:
-        values, returned = list(given), []
+    def speculated(*args: Any) -> tuple[list[Any], list[Any]]:
+        values, returned = list(args), []
         for op, ins in steps:
             returned.append(runner.current.run(op, compared.apart([values[i] for i in ins])))
             values += jax.tree.leaves(returned[-1])
         if backward is None:
             return returned, []
-        program, ends = backward
+        program, read = backward
         pull_back = rewriting(derivative_op("gradient", sweep, program).fn)  # as `trial` runs it
-        return returned, pull_back(*compared.apart([values[i] for i in ends]))
+        return returned, pull_back(*compared.apart([values[i] for i in read]))
 
-    compiled = jax.jit(ahead, compiler_options=compared.APART)
+    compiled = jax.jit(speculated, compiler_options=compared.APART)
     program = compiled.trace(*inputs).jaxpr
     late = any([contents.contains(program, name) for name in ONLY_IN_TIME])
     if late or program.effects or program.out_avals[: len(avals)] != avals:
@@ -293,13 +293,13 @@ def _same(x: Value, y: Value) -> bool:
 def run_sweeps(op: SweepsOp, inputs: Values) -> list[Any]:
     """What `op` gives, a sweep: what was computed ahead, or computed now."""
     query: Any = inputs.query if type(inputs) is RecordedValues else None
-    session = query and query.speculation
-    if session is not None and op.take is sweep:
+    followed = query and query.speculation
+    if followed is not None and op.take is sweep:
         query.speculation = None
-        session.plan.debt = max(0, session.plan.debt - 1 - REPAID)  # one was for having begun
-        session.plan.beginning.held += 1
-        if session.back:
-            back = iter(session.back)
+        followed.plan.debt = max(0, followed.plan.debt - 1 - REPAID)  # one was for having begun
+        followed.plan.beginning.held += 1
+        if followed.back:
+            back = iter(followed.back)
             gradients = [None if slot is None else next(back) for slot in op.program.sources]
             if cache.shadow is not None:
                 cache.shadow.speculated("gradient", gradients, lambda: schedule.run_sweeps(op, *inputs))
@@ -389,23 +389,23 @@ _of_thread = active._eager_recordings
 def follow(op: Op, inputs: Values) -> Any:
     """What `op` gives, if that was computed ahead; else None."""
     recordings = _of_thread.active
-    session: Any = recordings[0].speculation if len(recordings) == 1 else False
-    if session is False or type(trace_reference.value) is not EvalTrace:
+    followed: Any = recordings[0].speculation if len(recordings) == 1 else False
+    if followed is False or type(trace_reference.value) is not EvalTrace:
         return None
     recording = recordings[0]
-    if session is None and not recording.entries and recording.marks:
-        session = _begin(recording, op, inputs)
+    if followed is None and not recording.entries and recording.marks:
+        followed = _begin(recording, op, inputs)
     recording.speculation = False  # and so it stays after an interrupt
-    outputs = session.step(op, inputs) if session else None
+    outputs = followed.step(op, inputs) if followed else None
     if outputs is not None:
         if cache.shadow is not None:  # what is compared runs as without a plan
             cache.shadow.speculated(op.name, outputs, lambda: runner.current.run(op, inputs))
-        recording.speculation = session
+        recording.speculation = followed
     return outputs
 
 
 def _begin(recording: Recording, op: Op, inputs: Values) -> FollowedBlock | None:
-    """A session, if there is a plan that begins in this way."""
+    """A block that follows a plan, if there is a plan that begins in this way."""
     beginning = _plans.peek(_key(recording, op, inputs))
     if beginning is None:
         return None
@@ -456,18 +456,18 @@ class FollowedBlock:
     def launch(self, segment: Segment) -> bool:
         """Runs `segment`, if what it reads is of its types."""
         plan, values = self.plan, self.values
-        given = [values[slot] for slot in segment.reads]
+        inputs = [values[slot] for slot in segment.reads]
         if not trial._plain() or not all([i >= plan.outer or plan.is_typed(values[i], i) for i in segment.reads]):
             return False
         try:
-            returned, back = segment.run(*given, *segment.constants)
+            returned, back = segment.run(*inputs, *segment.constants)
         except Exception:  # of any type: it is for the operation that reads a deleted array, say, to tell
             return False
-        given += segment.constants
+        inputs += segment.constants
         leaves = jax.tree.leaves(returned)
         values[segment.first : segment.first + len(leaves)] = leaves
         self.stop, self.returned, self.back = segment.stop, iter(returned), back
-        return len(set(map(id, leaves)).difference(map(id, given))) == len(leaves)  # else JAX handed one on
+        return len(set(map(id, leaves)).difference(map(id, inputs))) == len(leaves)  # else JAX handed one on
 
     def answer(self, query: Query) -> tuple[Program, list[Any]] | None:
         """The program of `query` and the values that it reads, if it is the plan's, of the plan's recording."""
@@ -491,5 +491,5 @@ class FollowedBlock:
             query.speculation = self
             if cache.shadow is not None:
                 anew = query.numbered, query.entries
-                cache.shadow.kept(anew[0], (plan.program, plan.numbers), slice_program, anew)
+                cache.shadow.reused(anew[0], (plan.program, plan.numbers), slice_program, anew)
         return (plan.program, read) if query.speculation else None

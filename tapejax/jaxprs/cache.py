@@ -103,7 +103,7 @@ class Cache(Generic[V]):
                 made = make(*args)
                 return cast("V", made.value) if isinstance(made, NotKept) else self._keep(key, made)
             value = self._keep(key, value)
-        return value if shadow is None else cast("V", shadow.kept(key, value, make, args))
+        return value if shadow is None else cast("V", shadow.reused(key, value, make, args))
 
     def peek(self, key: Hashable) -> V | None:
         """What is kept under `key`, if anything."""
@@ -135,7 +135,7 @@ class Cache(Generic[V]):
 class Shadow:
     """Shadow mode: compares what is kept with what would be made now, and results of two ways to run. See `execution.shadow`."""
 
-    def kept(self, key: Hashable, kept: Any, make: Function, args: tuple[Any, ...]) -> Any:
+    def reused(self, key: Hashable, kept: Any, make: Function, args: tuple[Any, ...]) -> Any:
         """What a `Cache` hands out for `key`."""
         raise NotImplementedError
 

@@ -356,8 +356,8 @@ def map_fn(fn: Callable, elems: Nest, dtype: DTypeLike | Nest = None, fn_output_
         for want, x in zip(nest.flatten(expected), nest.flatten(result), strict=True):
             announced = requested(getattr(want, "dtype", want))
             if x.dtype != announced:
-                got = x.dtype.name
-                raise InvalidArgumentError(f"fn returned {got}, not {announced}: give fn_output_signature=tf.{got}")
+                dtype = x.dtype.name
+                raise InvalidArgumentError(f"fn returned {dtype}, not {announced}: give fn_output_signature=tf.{dtype}")
         return result
 
     if count and not active.staging():

@@ -34,8 +34,8 @@ class _Element:
 
     def admit(self, value: Tensor) -> None:
         if value.dtype != as_dtype(requested(self.dtype)):
-            got = value.dtype.name
-            raise InvalidArgumentError(f"TensorArray dtype is {self.dtype.name}, the value's {got}: use tf.cast")
+            dtype = value.dtype.name
+            raise InvalidArgumentError(f"TensorArray dtype is {self.dtype.name}, the value's {dtype}: use tf.cast")
         if not self.shape.is_compatible_with(value.shape):
             raise ValueError(f"Incompatible shape for value ({value.shape}), expected ({self.shape})")
         if self.infer:

@@ -436,13 +436,13 @@ class Dataset(grain.IterDataset, metaclass=_DatasetType):
         size = _integer(buffer_size, "buffer_size")
         if size < AUTOTUNE:
             raise InvalidArgumentError(f"buffer_size must be >= 0 or tf.data.AUTOTUNE, got {size}")
-        ahead = _AHEAD if size == AUTOTUNE else size
+        prefetched = _AHEAD if size == AUTOTUNE else size
 
         def stage(run: Pass) -> grain.IterDataset:
-            if not ahead or not self._python or tracing_here():
+            if not prefetched or not self._python or tracing_here():
                 return self._stage(run)
             before, run.threaded = self._stage(run), True
-            return grain.experimental.ThreadPrefetchIterDataset(before, prefetch_buffer_size=ahead)
+            return grain.experimental.ThreadPrefetchIterDataset(before, prefetch_buffer_size=prefetched)
 
         return self._then("Prefetch", stage, rows=self._rows)
 

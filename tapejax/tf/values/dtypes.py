@@ -246,8 +246,8 @@ class TensorShape(tuple):
         return True  # its rank is known, even if it is 0
 
     def __getitem__(self, key):
-        got = tuple.__getitem__(self, key)
-        return tuple.__new__(TensorShape, got) if type(key) is slice else got
+        item = tuple.__getitem__(self, key)
+        return tuple.__new__(TensorShape, item) if type(key) is slice else item
 
     def __add__(self, other: ShapeLike) -> TensorShape:  # type: ignore[override]  # it takes more than a tuple
         return self.concatenate(other)
