@@ -15,7 +15,7 @@ import jax
 
 from . import cache
 from .canonical import open_jaxpr
-from .contents import JIT, RULES, constants_of, facts, is_plain_jit, scan_counts
+from .contents import CHECKPOINT, JIT, RULES, constants_of, facts, is_plain_jit, scan_counts
 from .evaluate import evaluate
 from .fence import UNSPECIFIED, at_source
 from .interning import intern
@@ -28,7 +28,8 @@ def lift(primitive: Primitive, params: Params, args: Values, arrays: dict[int, V
     def bind(new: Sequence[Any], args: Values) -> Any:
         return _bind_lifted(primitive, params, args, dict(zip(arrays, new, strict=True)))
 
-    return jax.make_jaxpr(bind)(list(arrays.values()), list(args))
+    lifted = jax.make_jaxpr(bind)(list(arrays.values()), list(args))
+    return described_as(params["jaxpr"], lifted, len(arrays)) if primitive.name in JIT else lifted
 
 
 def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
@@ -41,8 +42,18 @@ def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
 
         # By JAX's types themselves: they say, too, over which axes of a mesh a value varies, and how it is sharded.
         inputs = [v.aval for v in open_jaxpr(jaxpr).invars]
-        known.lifted = jax.make_jaxpr(evaluate)([jax.typeof(c) for c in arrays.values()], inputs)
+        lifted = jax.make_jaxpr(evaluate)([jax.typeof(c) for c in arrays.values()], inputs)
+        known.lifted = described_as(jaxpr, lifted, len(arrays))
     return known.lifted
+
+
+def described_as(original: JaxProgram, lifted: Any, count: int) -> Any:
+    """`lifted`, which says of what function it is, and of which arguments: that of `original`, after `count` further inputs."""
+    info = open_jaxpr(original).debug_info
+    if info is None or info.arg_names is None:
+        return lifted
+    names = ("",) * count + tuple(info.arg_names)
+    return lifted.replace(jaxpr=lifted.jaxpr.replace(debug_info=info._replace(arg_names=names)))
 
 
 def with_inputs(params: Params, arrays: dict[int, Value]) -> dict[str, Any]:
@@ -50,6 +61,13 @@ def with_inputs(params: Params, arrays: dict[int, Value]) -> dict[str, Any]:
     each = {"in_shardings": UNSPECIFIED, "in_layouts": None, "donated_invars": False}
     more = {name: (value,) * len(arrays) + tuple(params[name]) for name, value in each.items()}
     return params | more | {"jaxpr": intern(lift_jaxpr(params["jaxpr"], arrays))}
+
+
+def _checkpointed(params: Params, arrays: dict[int, Value]) -> dict[str, Any]:
+    """The parameters of a ``checkpoint`` with `arrays`, that it closes over, as further inputs in front."""
+    cse = params["prevent_cse"]
+    cse = (False,) * len(arrays) + cse if isinstance(cse, tuple) else cse
+    return params | {"jaxpr": open_jaxpr(lift_jaxpr(params["jaxpr"], arrays)), "prevent_cse": cse}
 
 
 # ---- evaluation -----------------------------------------------------------------------------------------------------
@@ -72,6 +90,8 @@ def _bind_lifted(primitive: Primitive, params: Params, args: Values, lifted: dic
     constants = [lifted.get(key, x) for key, x in arrays.items()]
     if arrays and primitive.name in JIT and not is_plain_jit(params):
         return primitive.bind(*constants, *args, **with_inputs(params, arrays))
+    if arrays and primitive.name in CHECKPOINT:
+        return primitive.bind(*constants, *args, **_checkpointed(params, arrays))
     if arrays and primitive.name in _REBUILD:
         return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, xs, lifted))
     closed_over = refusing_derivatives(params.get("name", primitive.name))
@@ -141,11 +161,6 @@ def _cond(p: Params, args: Values, body: Evaluate) -> list[Value]:
     return list(jax.lax.switch(args[0], [partial(body, branch) for branch in p["branches"]], *args[1:]))
 
 
-def _checkpoint(p: Params, args: Values, body: Evaluate) -> list[Value]:
-    again = jax.checkpoint(partial(body, p["jaxpr"]), prevent_cse=p["prevent_cse"], policy=p["policy"])
-    return list(again(*args))
-
-
 def _shard_map(p: Params, args: Values, body: Evaluate) -> list[Value]:
     return jax.shard_map(
         partial(body, p["jaxpr"]),
@@ -188,8 +203,6 @@ _REBUILD: dict[str, Function] = {
     "scan": _scan,
     "while": _while,
     "cond": _cond,
-    "checkpoint": _checkpoint,
-    "remat2": _checkpoint,
     "custom_linear_solve": _linear_solve,
     "shard_map": _shard_map,
 }

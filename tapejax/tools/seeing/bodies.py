@@ -280,7 +280,7 @@ def write(writer: Writer, line: Line, scope: Scope) -> list[Statement]:
     rule = _RULES.get(line.op.name)
     if rule is None or any(isinstance(x, Tracer) for x in line.inputs):
         return []
-    program = traced(line.op, line.inputs)
+    program = writer.program_of(line)
     if program is None:
         return []
     eqns: Sequence[Equation] = contents.open_jaxpr(program).eqns

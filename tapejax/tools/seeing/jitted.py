@@ -27,7 +27,7 @@ from ...tape.recording import Entry, Recording
 from ..writing.graph import ValueSet
 from . import transforms
 from .again import adopted
-from .inside import CASTS, OPERATIONS, frames_of, program_of, traced
+from .inside import CASTS, OPERATIONS, frames_of, program_of
 from .regions import restricted
 
 
@@ -61,7 +61,7 @@ def recording_of(entry: Entry, recording: Recording) -> Recording | None:
 def _called(entry: Entry, recording: Recording) -> tuple[JaxProgram, str] | None:
     """The program of a function that an entry calls, under `jax.jit` or `jax.checkpoint`, and where it is defined."""
     if is_checkpoint(entry.op):
-        eqn = contents.only_call(traced(entry.op, entry.inputs))
+        eqn = contents.only_call(program_of(entry, recording))
         if eqn is None or eqn.params["policy"] is not None:
             return None
         return contents.open_jaxpr(eqn.params["jaxpr"]), source_of(eqn.params["jaxpr"])
@@ -79,7 +79,12 @@ def is_checkpoint(op: Op) -> bool:
 def _body(jaxpr: JaxProgram) -> JaxProgram:
     """What the function of a call does; `jaxpr` is the call, or that itself, where the function closed over arrays."""
     eqn = contents.only_call(jaxpr)
-    return contents.open_jaxpr(eqn.params["jaxpr"]) if eqn and eqn.primitive.name in contents.JIT else jaxpr
+    jaxpr = contents.open_jaxpr(eqn.params["jaxpr"]) if eqn and eqn.primitive.name in contents.JIT else jaxpr
+    eqn = contents.only_call(jaxpr)
+    if eqn is None or eqn.primitive.name not in contents.CHECKPOINT or eqn.params["policy"] is not None:
+        return jaxpr
+    inner = contents.open_jaxpr(eqn.params["jaxpr"])
+    return inner if source_of(inner) == source_of(jaxpr) else jaxpr  # of one function, under both
 
 
 def _made(outputs: Values, entries: list[Entry]) -> list[Value]:

@@ -23,7 +23,7 @@ from ...jaxprs import contents
 from ...jaxprs.derivatives import restricted
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, eval_jaxpr
-from ...jaxprs.types import Value
+from ...jaxprs.types import JaxProgram, Value
 from ...places import line_of, serves
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
@@ -35,7 +35,7 @@ from ..writing.graph import Graph, ValueMap, ValueSet
 from ..writing.iteration import Substitution
 from . import again, jitted, layout, rolling, scopes, sources, templates, trees
 from .callers import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at, stored_inside
-from .inside import traced
+from .inside import program_of, traced
 from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
 from .operations import Code, pattern_of, written
@@ -242,10 +242,9 @@ class Writer:
             entry = self._entries[position]
             joint = isinstance(line.op, JointOp)
             own = position < len(self._recording.entries)  # not of a call that was opened
+            called = self._recording if own else Recording()
             own |= jitted.is_checkpoint(entry.op)
-            inside = (
-                again.recording_of(entry) if joint else jitted.recording_of(entry, self._recording) if own else None
-            )
+            inside = again.recording_of(entry) if joint else jitted.recording_of(entry, called) if own else None
             entries = [] if inside is None else inside.entries
             around = calls_of(entries)
             self._checkpoints |= {calls[0].call for calls in around if jitted.is_checkpoint(entry.op)}
@@ -257,6 +256,13 @@ class Writer:
         query = Query(opened[0], ends, [Source(x, watched=True) for x in starts], include_nondifferentiable=True)
         lines = self.lines(*query.program(), opened[1])
         return self.with_constants(lines, *opened)
+
+    def program_of(self, line: Line) -> JaxProgram | None:
+        """What a line does, with the lines of the functions that were called there: an operation has those of the first equal."""
+        position = next((self.made[x] for x in line.outputs if x in self.made), len(self._entries))
+        if position < len(self._recording.entries) and (entry := self._entries[position]).op is line.op:
+            return program_of(entry, self._recording)
+        return traced(line.op, line.inputs)
 
     def open(
         self, entries: Sequence[Entry], calls: Sequence[tuple[Running, ...]], position: int | None

@@ -234,3 +234,56 @@ def check(code, function, args):
 
 def loops_in(function, args):
     return re.findall(r"\b(?:scan|while|cond|checkpoint|custom_\w+_call)\[", str(jax.make_jaxpr(function)(*args)))
+
+
+# ---- functions that do the same -------------------------------------------------------------------------------------
+
+
+ROWS = jnp.arange(6.0, dtype=jnp.float32)
+
+
+def first(x, y):
+    h = jnp.tanh(x * ROWS[:3])
+    k = jnp.sin(h) * y
+    return jnp.sum(k**2)
+
+
+def second(u, v):
+    m = jnp.tanh(u * ROWS[:3])
+    n = jnp.sin(m) * v
+    return jnp.sum(n**2)
+
+
+def of_its_lines(x, y):
+    return jax.checkpoint(first)(x, y)
+
+
+TWICE = {
+    "jit": jax.jit,
+    "checkpoint": jax.checkpoint,
+    "both": lambda f: jax.jit(jax.checkpoint(f)),
+    "the other way round": lambda f: jax.checkpoint(jax.jit(f)),
+    "function": tf.function,
+    "plain": lambda f: f,
+}
+
+
+@pytest.mark.parametrize("function", [first, second])
+def test_a_function_has_its_own_text_whatever_it_is_under_and_what_ran_before(function):
+    args = normal(3), normal(3)
+    for before in (first, second, of_its_lines):
+        assert "def f" in tf.code(jax.jit(before), *args).code
+    texts = [tf.code(way(function), *args).code for way in TWICE.values()]
+    body = inspect.getsource(function).partition(":\n")[2]
+    assert len({*texts}) == 1 and body in texts[0], texts
+
+
+def test_a_loop_calls_its_own_function_not_one_that_does_the_same():
+    def of(function):
+        return lambda x, y: jax.lax.scan(lambda c, z: (c + function(c, z), None), x, jnp.ones((2, 3)))[0] * y
+
+    args = normal(3), normal(3)
+    for function in (first, second):
+        code = tf.code(of(function), *args).code
+        assert inspect.getsource(function).strip().splitlines()[1:] == code.split("\n\n\n")[1].splitlines()[1:], code
+        assert f"c + {function.__name__}(c, z" in code, code
