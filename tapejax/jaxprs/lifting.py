@@ -28,8 +28,7 @@ def lift(primitive: Primitive, params: Params, args: Values, arrays: dict[int, V
     def bind(new: Sequence[Any], args: Values) -> Any:
         return _bind_lifted(primitive, params, args, dict(zip(arrays, new, strict=True)))
 
-    lifted = jax.make_jaxpr(bind)(list(arrays.values()), list(args))
-    return described_as(params["jaxpr"], lifted, len(arrays)) if primitive.name in JIT else lifted
+    return jax.make_jaxpr(bind)(list(arrays.values()), list(args))
 
 
 def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
@@ -42,18 +41,12 @@ def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
 
         # By JAX's types themselves: they say, too, over which axes of a mesh a value varies, and how it is sharded.
         inputs = [v.aval for v in open_jaxpr(jaxpr).invars]
-        lifted = jax.make_jaxpr(evaluate)([jax.typeof(c) for c in arrays.values()], inputs)
-        known.lifted = described_as(jaxpr, lifted, len(arrays))
+        lifted: Any = jax.make_jaxpr(evaluate)([jax.typeof(c) for c in arrays.values()], inputs)
+        # It says of which function it is, with which arguments.
+        info = open_jaxpr(jaxpr).debug_info
+        names = ("",) * len(arrays) + tuple(info.safe_arg_names(len(inputs)))
+        known.lifted = lifted.replace(jaxpr=lifted.jaxpr.replace(debug_info=info._replace(arg_names=names)))
     return known.lifted
-
-
-def described_as(original: JaxProgram, lifted: Any, count: int) -> Any:
-    """`lifted`, which says of what function it is, and of which arguments: that of `original`, after `count` further inputs."""
-    info = open_jaxpr(original).debug_info
-    if info is None or info.arg_names is None:
-        return lifted
-    names = ("",) * count + tuple(info.arg_names)
-    return lifted.replace(jaxpr=lifted.jaxpr.replace(debug_info=info._replace(arg_names=names)))
 
 
 def with_inputs(params: Params, arrays: dict[int, Value]) -> dict[str, Any]:
@@ -87,16 +80,16 @@ def run_equation(lifted: dict[int, Value], eqn: Equation, args: Values) -> Seque
 
 def _bind_lifted(primitive: Primitive, params: Params, args: Values, lifted: dict[int, Value]) -> Any:
     arrays = constants_of(params)
-    constants = [lifted.get(key, x) for key, x in arrays.items()]
-    if arrays and primitive.name in JIT and not is_plain_jit(params):
-        return primitive.bind(*constants, *args, **with_inputs(params, arrays))
-    if arrays and primitive.name in CHECKPOINT:
-        return primitive.bind(*constants, *args, **_checkpointed(params, arrays))
-    if arrays and primitive.name in _REBUILD:
-        return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, xs, lifted))
+    constants = list(map(lifted.get, arrays, arrays.values()))
+    if arrays:
+        if primitive.name in JIT and not is_plain_jit(params):
+            return primitive.bind(*constants, *args, **with_inputs(params, arrays))
+        if primitive.name in CHECKPOINT:
+            return primitive.bind(*constants, *args, **_checkpointed(params, arrays))
+        if primitive.name in _REBUILD:
+            return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, xs, lifted))
     closed_over = refusing_derivatives(params.get("name", primitive.name))
-    for x in constants:
-        closed_over(x)
+    jax.tree.map(closed_over, constants)
     if primitive.name in RULES:
         count = params["num_consts"]
         args = [*map(closed_over, args[:count]), *args[count:]]

@@ -68,7 +68,8 @@ def _called(entry: Entry, recording: Recording) -> tuple[JaxProgram, str] | None
     primitive, params = recording.bound.get(id(entry.outputs[0]), (None, {})) if entry.outputs else (None, {})
     if getattr(primitive, "name", None) not in contents.JIT:
         return None
-    return _body(contents.open_jaxpr(program_of(entry, recording))), source_of(params["jaxpr"])
+    source = source_of(params["jaxpr"])
+    return _body(contents.open_jaxpr(program_of(entry, recording)), source), source
 
 
 def is_checkpoint(op: Op) -> bool:
@@ -76,15 +77,16 @@ def is_checkpoint(op: Op) -> bool:
     return op.name in contents.CHECKPOINT
 
 
-def _body(jaxpr: JaxProgram) -> JaxProgram:
-    """What the function of a call does; `jaxpr` is the call, or that itself, where the function closed over arrays."""
+def _body(jaxpr: JaxProgram, source: str) -> JaxProgram:
+    """What the function of a call does, which is defined at `source`; `jaxpr` is the call, or that itself, where the function
+    closed over arrays."""
     eqn = contents.only_call(jaxpr)
     jaxpr = contents.open_jaxpr(eqn.params["jaxpr"]) if eqn and eqn.primitive.name in contents.JIT else jaxpr
     eqn = contents.only_call(jaxpr)
     if eqn is None or eqn.primitive.name not in contents.CHECKPOINT or eqn.params["policy"] is not None:
         return jaxpr
     inner = contents.open_jaxpr(eqn.params["jaxpr"])
-    return inner if source_of(inner) == source_of(jaxpr) else jaxpr  # of one function, under both
+    return inner if source_of(inner) == source else jaxpr  # of one function, under both
 
 
 def _made(outputs: Values, entries: list[Entry]) -> list[Value]:

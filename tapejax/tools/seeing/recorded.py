@@ -240,11 +240,10 @@ class Writer:
             return self._by_leaf(line)
         if position not in self._opened:
             entry = self._entries[position]
-            joint = isinstance(line.op, JointOp)
-            own = position < len(self._recording.entries)  # not of a call that was opened
-            called = self._recording if own else Recording()
-            own |= jitted.is_checkpoint(entry.op)
-            inside = again.recording_of(entry) if joint else jitted.recording_of(entry, called) if own else None
+            own = (
+                self._recording if position < len(self._recording.entries) else Recording()
+            )  # of a call that was opened
+            inside = again.recording_of(entry) if isinstance(line.op, JointOp) else jitted.recording_of(entry, own)
             entries = [] if inside is None else inside.entries
             around = calls_of(entries)
             self._checkpoints |= {calls[0].call for calls in around if jitted.is_checkpoint(entry.op)}
@@ -307,12 +306,9 @@ class Writer:
         several = len(line.outputs) > 1 and not others and scopes.is_key(tree) and not isinstance(line.op, DerivativeOp)
         if not several or (program := traced(line.op, line.inputs)) is None:
             return [line]
-        jaxpr = contents.open_jaxpr(program)
-        while len(jaxpr.eqns) == 1 and (eqn := jaxpr.eqns[0]).primitive.name in contents.JIT:  # all there is
-            if eqn.invars != jaxpr.invars or eqn.outvars != jaxpr.outvars:
-                break
+        while (eqn := contents.only_call(program)) and eqn.primitive.name in contents.JIT:
             program = eqn.params["jaxpr"]
-            jaxpr = contents.open_jaxpr(program)
+        jaxpr = contents.open_jaxpr(program)
         found = []
         for j, (x, end) in enumerate(zip(line.outputs, jaxpr.outvars, strict=True)):
             equations = [eqn for eqn, _ in needed(program, [end])]
