@@ -80,8 +80,9 @@ class _Rolling:
             if part.rounds > 1 + bool(first or before):
                 try:
                     written = _Written(self, part, skipped + first)
-                    self.counters.add(written.header.counter)
-                    return written.put()
+                    if written.round.carried or written.lists:  # else all rounds make the same: functions, say
+                        self.counters.add(written.header.counter)
+                        return written.put()
                 except Differs:
                     continue
 

@@ -29,7 +29,7 @@ from ...writing.graph import ValueMap
 from .comparing import STEPS
 from .observing import Applied, Carried, Gradient, Observer, Optimizer
 from .optimizers import optax_slots, optax_text, with_assigned_rate
-from .pieces import Kind, Piece, Refused, as_function, part_of, where
+from .pieces import Kind, Piece, Refused, as_function, where
 from .steps import Steps
 
 PARTS = sections(Path(__file__).with_name("parts.txt"))
@@ -167,7 +167,8 @@ class PortedModule:
 
     # -- the step
 
-    def _update(self, kind: Kind) -> str:
+    def _update(self, kind: Kind) -> tuple[str, ...]:
+        """The parameters and the lines of a kind's function."""
         lines, state_lines, in_state = list[str](), list[str](), list[str]()
         ends = [f"_{i}" if len(kind.sources) > 1 else "" for i in range(1, len(kind.sources) + 1)]
         for piece, end in zip(kind.sources, ends, strict=True):
@@ -190,29 +191,21 @@ class PortedModule:
             values = [word + end for piece, end in zip(kind.sources, ends, strict=True) if piece.role != "rows"]
             some = any(each.losses for each in self.steps.kinds)
             returned += values if len(values) == 1 or not some else [f"({', '.join(values)})"]
-        text = [
-            "@jax.jit",
-            f"def {kind.name}({', '.join([*self.carry, *kind.arguments])}):",
-            f'    """{self._said(kind)}"""',
-            *_laid_out([*lines, f"return {', '.join(returned)}"], "    "),
-        ]
-        return "\n".join(text)
+        head = ", ".join([*self.carry, *kind.arguments])
+        return head, *_laid_out([*lines, f"return {', '.join(returned)}"], "    ")
 
     def _updates(self) -> list[str]:
         """The functions of the steps; kinds that differ in nothing but their lines are one."""
-        known_by_text: dict[str, Kind] = {}
+        known: dict[tuple[str, ...], Kind] = {}
         for kind in self.steps.kinds:
-            _, head, _, *body = self._update(kind).split("\n")
-            text = "\n".join([head.removeprefix(f"def {kind.name}"), *body])
-            if (known := known_by_text.setdefault(text, kind)) is not kind:
-                known.take(kind)
-                self.steps.kind_of |= {step.number: known for step in kind.steps}
-        self.steps.kinds = list(known_by_text.values())
+            if (first := known.setdefault(self._update(kind), kind)) is not kind:
+                first.take(kind)
+                self.steps.kind_of |= {step.number: first for step in kind.steps}
+        self.steps.kinds = list(known.values())
         texts = []
-        for i, (text, kind) in enumerate(known_by_text.items()):
+        for i, ((head, *body), kind) in enumerate(known.items()):
             kind.name = f"update_{i}" if i else "update"
-            head, *body = text.split("\n")
-            texts.append("\n".join(["@jax.jit", f"def {kind.name}{head}", f'    """{self._said(kind)}"""', *body]))
+            texts.append("\n".join(["@jax.jit", f"def {kind.name}({head}):", f'    """{self._said(kind)}"""', *body]))
         return texts
 
     def _said(self, kind: Kind) -> str:
@@ -223,24 +216,16 @@ class PortedModule:
 
     def _assigned(self, kind: Kind, piece: Piece, updated: str, lines: list[str], state_lines: list[str]) -> str:
         """Adds what a program assigns itself; returns the name of the new parameters."""
-        tops: dict[str, list[str]] = {}
-        for name in piece.targets:
-            path = self.paths[name]
-            tops.setdefault(path[0] if name not in self.groups and len(path) > 1 else "", []).append(name)
-        parts = {top: part_of(piece, names) for top, names in tops.items()}
-        if sum(len(part.positions) for part in parts.values()) > len(piece.positions):
-            parts = {"": piece}  # what is computed of one another is one function
-        old = updated
-        for top, part in parts.items():
-            function = self._printed(kind, part, f"new_{top}" if top else "assigned_values", top=top)
-            call = self._call(kind, part, function, old)
-            if top:
-                state_lines.append(f"{{{top!r}: {call}}}")
-            else:
-                updated = self._assigned_values(part, call, updated, lines, state_lines)
-        return updated
-
-    def _assigned_values(self, piece: Piece, call: str, updated: str, lines: list[str], state_lines: list[str]) -> str:
+        paths = [self.paths[name] for name in piece.targets]
+        alike = (
+            all(len(path) > 1 and path[0] == paths[0][0] for path in paths) and not self.groups.keys() & piece.targets
+        )
+        top = paths[0][0] if alike else ""
+        function = self._printed(kind, piece, f"new_{top}" if top else "assigned_values", top=top)
+        call = self._call(kind, piece, function, updated)
+        if top:
+            state_lines.append(f"{{{top!r}: {call}}}")
+            return updated
         trained = [n for n in piece.targets if n in self.groups]
         rest = [n for n in piece.targets if n not in self.groups]
         if trained and rest:
@@ -313,12 +298,8 @@ class PortedModule:
 
     def _local(self, kind: Kind, group: str) -> str:
         """The name in `update` of what a label's group is."""
-        word, number = group.split("_") if "_" in group else (group, "")
-        if number:
-            word = word.replace("gradients", "grads")
-            position = [p.name for p in kind.sources].index(f"gradients_{number}") + 1
-            return f"{word}_{position}" if len(kind.sources) > 1 else word
-        return group
+        numbered = group.replace("gradients", "grads")
+        return numbered if len(kind.sources) > 1 else re.sub(r"_\d+$", "", numbered)
 
     def _call(self, kind: Kind, piece: Piece, function: str, updated: str) -> str:
         code = [re.sub("^updated", updated, text) for text, _ in self._given(kind, piece).values()]
@@ -412,9 +393,11 @@ class PortedModule:
             if set(updates) != set(names):
                 raise Refused(at, "different variables")
             return known
-        mine = [each for p in self.steps.changes() for each in p.subject if each.optimizer is optimizer]
-        mine.sort(key=lambda each: each.count)
-        if any(b.count > a.count + 1 for a, b in itertools.pairwise(mine[:STEPS])):
+        mine = [each for step in self.observer.steps for each in step.applied if each.optimizer is optimizer]
+        early = [
+            each.count for step in self.observer.steps if step.number < STEPS for each in step.applied if each in mine
+        ]
+        if any(later > count + 1 for count, later in itertools.pairwise(early)):
             raise Refused(at, "applied elsewhere")
         if len({tuple(map(id, each.variables)) for each in mine}) > 1:
             raise Refused(at, "different variables")
@@ -490,7 +473,9 @@ class PortedModule:
         for i, (key, name, text) in enumerate(starts):
             at = "" if len(starts) == 1 else f"[{name!r}]"
             starts[i] = key, name, f'restored({text}, tree("slots"){at})' if key in slots else text
-            data |= {"/".join(["slots", *[name] * bool(at), *path]): x for path, x in _flat(slots.get(key, {}))}
+            data |= {
+                "/".join(["slots", *[name] * bool(at), *path]): x for path, x in trees.leaves_of(slots.get(key, {}))
+            }
         if len(starts) == 1:
             init.append(f"opt_state = {starts[0][2]}")
         elif starts:
@@ -541,7 +526,7 @@ class PortedModule:
             for name in steps.members("params")
         }
         held = {name: steps.initial[name] for name in steps.members("state")}
-        data |= {"/".join(["state", *path]): x for path, x in _flat(self._tree(held))}
+        data |= {"/".join(["state", *path]): x for path, x in trees.leaves_of(self._tree(held))}
         for i, step in enumerate(first):
             data[f"losses/{i}"] = np.asarray(self.expected(step))
             for name, x in steps.resets[step.number].items():
@@ -636,15 +621,6 @@ def _renumbered(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
         tuple([numbers[path[:i]][key] if 0 < i < len(path) - 1 else key for i, key in enumerate(path)])
         for path in paths
     ]
-
-
-def _flat(tree: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The leaves of nested dicts, with their paths."""
-    for key, x in tree.items():
-        if isinstance(x, dict):
-            yield from _flat(x, (*path, key))
-        else:
-            yield (*path, key), np.asarray(x)
 
 
 def _laid_out(lines: Sequence[str], indent: str = "") -> Iterator[str]:

@@ -11,7 +11,7 @@ import functools
 import sys
 import traceback
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, TypeAlias
@@ -35,7 +35,7 @@ from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
 from ....tf.values.variable import Variable
 from ...seeing.listing import Names, parts_of, user_frames
-from ...writing.graph import Graph, ValueSet
+from ...writing.graph import Graph, ValueMap, ValueSet
 from .comparing import STEPS
 
 Optimizer: TypeAlias = Any  # of Keras
@@ -90,7 +90,7 @@ class Gradient:
         return float(sum(np.sum(np.asarray(x, "float64")) for x in self.targets))
 
 
-@dataclass
+@dataclass(eq=False)
 class Applied:
     """A call of a Keras optimizer: the gradients that it was given, and the arrays of its variables before and after."""
 
@@ -140,9 +140,15 @@ class TrainingStep:
         return [np.shape(x) for g in self.gradients for entry in g.recording.entries for x in entry.outputs]
 
     @property
-    def origins(self) -> dict[int, Assigned]:
-        """By the id of what a variable held after an assignment the assignment."""
-        return {id(each.after): each for each in self.events if each.after is not each.value}
+    def origins(self) -> ValueMap[Value]:
+        """By what a variable held after an assignment what was assigned."""
+        return ValueMap((each.after, each.value) for each in self.events if each.after is not each.value)
+
+    def forward(self, known: Container[int] = ()) -> list[Entry]:
+        """What it ran besides its gradients, `threaded`."""
+        backward = {position for each in self.gradients if not each.inside for position in each.entries}
+        entries = threaded(self.recording.entries, self.origins, known)
+        return [entry for position, entry in enumerate(entries) if position not in backward]
 
     def made_in(self) -> dict[int, Gradient]:
         """By the ids of what was computed in the blocks of gradients: the first of these gradients."""
@@ -298,7 +304,9 @@ class Observer:
         if not step.gradients:
             return False
         names, before = snapshot(frame, arrays=False), step.gradients[0].block.before
-        made = self._made_of_gradients(step) - set(map(id, self.fresh(step.recording.entries, stale)))
+        gradients = [x for each in step.gradients for x in each.found if x is not None]
+        of_gradients = Graph(threaded(step.recording.entries, step.origins)).after(gradients)
+        made = {id(x) for x in of_gradients - self.fresh(step.recording.entries, stale)}
         for gradient in step.gradients:  # of a tensor that has several names the one that goes on
             for i, x in enumerate(gradient.held):
                 moving = [text for text, held in before.items() if held is x and id(names.get(text)) in made]
@@ -318,15 +326,6 @@ class Observer:
                 kept.append(Assigned(carried, place, old, x, x, position))
                 self._own(carried, old if text in own or old is not x else jnp.zeros_like(x), x)  # type: ignore[arg-type]
         return any(names.get(text, x) is not x for text, x in own.items())
-
-    def _made_of_gradients(self, step: TrainingStep) -> set[int]:
-        """The ids of a step's gradients and of what was computed of them, through variables as well."""
-        made, origins = {id(x) for each in step.gradients for x in each.found if x is not None}, step.origins
-        for entry in step.recording.entries if made else ():
-            assigned = (origins[id(x)].value for x in entry.inputs if id(x) in origins)
-            if not made.isdisjoint(map(id, (*entry.inputs, *assigned))):
-                made.update(map(id, entry.outputs))
-        return made
 
     def _finish(self) -> None:
         step = self._step
@@ -557,6 +556,18 @@ class Observer:
             for v in unnamed:
                 found = (in_a_list(v, spaces) or names.name(held(v))) if isinstance(v, Variable) else None
                 self.names[id(v)] = v, found or getattr(v, "path", None) or "variable"
+
+
+def followed(x: Value, origins: Mapping[Value, Value], known: Container[int] = ()) -> Value:
+    """What was assigned where `x` is what a variable held then, and not `known`, by its id; else `x`."""
+    while id(x) not in known and x in origins:
+        x = origins[x]
+    return x
+
+
+def threaded(entries: Sequence[Entry], origins: Mapping[Value, Value], known: Container[int] = ()) -> list[Entry]:
+    """Entries of which each reads `followed` values: variables are threaded through them."""
+    return [e._replace(inputs=tuple([followed(x, origins, known) for x in e.inputs])) for e in entries]
 
 
 def held(variable: VariableLike) -> Array:

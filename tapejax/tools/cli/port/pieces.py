@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ....jaxprs.dependence import SCALARS
 from ....jaxprs.types import Value
@@ -21,8 +20,8 @@ from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
-from ...writing.graph import Graph, ValueMap
-from .observing import Applied, Assigned, Block, Carried, Gradient, TrainingStep
+from ...writing.graph import ValueMap
+from .observing import Applied, Block, Carried, Gradient, TrainingStep
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
 Label = tuple[str, str]
@@ -60,15 +59,8 @@ class Piece:
     positions: list[int]  # of those of the entries that are part of it
     externals: list[External]
     labels: dict[str, dict[str, Array]]  # what it reads of variables and gradients
-    name: str = ""  # what the gradients of a loss are called
     function: str = ""  # what the function of a loss is called
     arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
-
-    def add(self, later: Piece) -> None:
-        """Takes in the same piece of a later step."""
-        self.subject += later.subject
-        for external, other in zip(self.externals, later.externals, strict=True):
-            external.values += other.values
 
 
 @dataclass
@@ -90,6 +82,8 @@ class Kind:
             values += other.arguments[name]
         for mine, new in zip(self.pieces, other.pieces, strict=True):
             mine.subject += new.subject
+            for external, later in zip(mine.externals, new.externals, strict=False):
+                external.values += later.values
 
     def of_role(self, role: str) -> list[Piece]:
         return [piece for piece in self.pieces if piece.role == role]
@@ -106,23 +100,12 @@ class Kind:
 
 @dataclass
 class Labels:
-    """The labels of a step's arrays, by their ids; what a variable held counts as what was assigned to it in the step."""
+    """The labels of a step's arrays, by their ids."""
 
     steps: Any  # the `Steps`, which name variables
-    origins: dict[int, Assigned]  # of the step
     by_id: dict[int, Label] = field(default_factory=dict)
     carried: dict[int, Carried] = field(default_factory=dict)  # by the ids of tensors that the step was given
     rows: dict[int, Array] = field(default_factory=dict)  # by the id of a row what it is of
-    strict: str = ""  # the line of a loss that must not depend on what was assigned, which carries no gradient
-
-    def resolved(self, x: Value) -> Value:
-        """What counts in the place of a value."""
-        while id(x) not in self.by_id and id(x) in self.origins:
-            assigned = self.origins[id(x)]
-            if self.strict and getattr(x, "dtype", np.dtype(int)).kind in "fc":
-                raise Refused(self.strict, "assigned before the gradient", name=self.steps.name(assigned.variable))
-            x = assigned.value
-        return x
 
     def of(self, x: Value) -> Label | None:
         variable = None if id(x) in self.by_id else self.steps.observer.owners.get(id(x))
@@ -139,22 +122,15 @@ class Labels:
             self.by_id[id(new)] = "updated", self.steps.name(v)
 
 
-def piece_of(
-    role: str, subject: Any, entries: Sequence[Entry | None], targets: Nest, block: Block, known: Labels
-) -> Piece:
-    """The piece that leads to the targets, from the arrays that have labels on.
-
-    Raises:
-      Refused: a loss depends on what was assigned.
-    """
-    ends, tree = jax.tree.flatten(targets)
-    ends = list(map(known.resolved, ends))
+def piece_of(role: str, subject: Any, entries: Sequence[Entry], targets: Nest, block: Block, known: Labels) -> Piece:
+    """The piece that leads to the targets, from the arrays that have labels on."""
+    ends = jax.tree.leaves(targets)
     wanted, positions = {id(x) for x in ends}, []
     for position in reversed(range(len(entries))):
         entry = entries[position]
-        if entry is not None and any(id(x) in wanted and known.of(x) is None for x in entry.outputs):
+        if any(id(x) in wanted and known.of(x) is None for x in entry.outputs):
             positions.append(position)
-            wanted.update(id(known.resolved(x)) for x in entry.inputs)
+            wanted.update(map(id, entry.inputs))
     positions.reverse()
     numbers: dict[int, Any] = {}
     externals: dict[int, External] = {}
@@ -165,7 +141,6 @@ def piece_of(
     positions = positions if role == "loss" else list(range(len(kept)))
 
     def number(x: Value, place: tuple[int, int]) -> Any:
-        x = known.resolved(x)
         if (label := known.of(x)) is not None:
             labels.setdefault(label[0], {})[label[1]] = x
             return label
@@ -183,32 +158,11 @@ def piece_of(
         ins = tuple([number(x, (position, i)) for i, x in enumerate(entry.inputs)])
         numbers |= {id(x): len(numbers) + i for i, x in enumerate(x for x in entry.outputs if known.of(x) is None)}
         parts.append((_key(entry.op), ins))
-        kept[position] = entry._replace(inputs=tuple(map(known.resolved, entry.inputs)))
     key = tuple(parts), tuple([number(x, (-1, i)) for i, x in enumerate(ends)])
     # what is read beside the way to the targets is no argument
     read = {group: {n: x for n, x in arrays.items() if id(x) in wanted} for group, arrays in labels.items()}
-    targets, labels = jax.tree.unflatten(tree, ends), {group: arrays for group, arrays in read.items() if arrays}
+    labels = {group: arrays for group, arrays in read.items() if arrays}
     return Piece(role, [subject], kept, targets, block, key, positions, list(externals.values()), labels)
-
-
-def part_of(piece: Piece, names: Sequence[str]) -> Piece:
-    """What leads to some of a piece's targets."""
-    targets = {name: piece.targets[name] for name in names}
-    positions = sorted(Graph(piece.entries).before(targets.values()))
-    read = {id(x) for i in positions for x in piece.entries[i].inputs} | {id(x) for x in targets.values()}
-    labels = {group: {n: x for n, x in values.items() if id(x) in read} for group, values in piece.labels.items()}
-    externals = list[External]()
-    for each in piece.externals:
-        places = [(i, j) for i, j in each.places if i in positions or i < 0 and id(each.values[0]) in read]
-        externals.append(replace(each, places=places))
-    return replace(
-        piece,
-        targets=targets,
-        positions=positions,
-        externals=externals,
-        labels={group: values for group, values in labels.items() if values},
-        arguments={i: name for i, name in piece.arguments.items() if externals[i].places},
-    )
 
 
 def _key(op: Any) -> Hashable:

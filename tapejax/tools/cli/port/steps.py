@@ -8,22 +8,23 @@ rest is constant.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ....jaxprs.types import Value
-from ....tape.recording import type_of
+from ....tape.recording import Entry, type_of
 from ....tf.values.types import Array, VariableLike
 from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
-from ...writing.graph import Graph, ValueMap
+from ...writing.graph import Graph, ValueSet
 from .alike import argument_name, matching, same
 from .comparing import STEPS
-from .observing import Assigned, Carried, Gradient, Observer, Place, TrainingStep
+from .observing import Assigned, Block, Carried, Gradient, Observer, Place, TrainingStep, followed, threaded
 from .pieces import BETWEEN, Kind, Label, Labels, Piece, Refused, piece_of, where
 
 KINDS = 4  # of steps, at one place: batches of different sizes, say
@@ -108,12 +109,11 @@ class Steps:
 
     def _used(self, step: TrainingStep) -> list[Gradient]:
         """The gradients of which something in a step's updates is made."""
-        left_out = {i for each in step.gradients if not each.inside for i in each.entries}
-        entries = [entry for i, entry in enumerate(step.recording.entries) if i not in left_out]
         made, assigned = step.made_in(), step.assigned()
         ends = [x for each in step.applied for x in each.gradients if x is not None]
         ends += [a.value for key, a in assigned.items() if key in self.trained | self.state and id(a.value) not in made]
-        graph = Graph(entries, ValueMap((each.after, [each.value]) for each in step.events))
+        ends, entries = [followed(x, step.origins) for x in ends], step.forward()
+        graph = Graph(entries)
         inputs = {id(x) for i in graph.before(ends) for x in entries[i].inputs} | set(map(id, ends))
         results = {id(x) for i in graph.before(ends) for x in entries[i].outputs}
 
@@ -205,7 +205,7 @@ class Steps:
         first: dict[int, tuple[Any, Array]] = {}
         for v, old in (*held, *((each.variable, each.before) for each in events if each.before is not each.after)):
             first.setdefault(id(v), (v, old))
-        labels = Labels(self, step.origins, {id(old): self.label(v, old) for v, old in first.values()})
+        labels = Labels(self, {id(old): self.label(v, old) for v, old in first.values()})
         for text, x in step.gradients[0].block.before.items():  # what earlier steps made is called as it is now
             carried = self.observer.carried.get(text)
             if carried and (id(x) not in labels.carried or id(carried) in self.trained | self.state):
@@ -219,55 +219,64 @@ class Steps:
             return []
         known, block = self._labels(step), used[0].block
         plain = [each for each in used if not each.inside]
-        backward = {position for each in step.gradients if not each.inside for position in each.entries}
-        entries = [None if i in backward else entry for i, entry in enumerate(step.recording.entries)]
-        updates = []
-        gradients = {
-            id(x): (f"gradients_{i}", self.name(v))
-            for i, gradient in enumerate(plain, 1)
-            for v, x in zip(gradient.variables, gradient.found, strict=True)
-            if x is not None
-        }
-        gradients |= {
-            id(x): (f"gradients_{i}", name)
-            for i, each in enumerate(plain, 1)
-            for name, x in (each.rows.others if each.rows else {}).items()
-        }
-        returned = {  # by the functions of losses, beside their values
-            id(x): (f"found_{i}", name)
-            for i, each in enumerate(plain, 1)
-            for name, x in self._values_from(step, self.state, each).items()
-        }
+        value = functools.partial(followed, origins=step.origins, known=known.by_id)
+        forward = step.forward(known.by_id)
+        returned, gradients = dict[int, Label](), dict[int, Label]()  # what functions of losses give beside, and theirs
+        for i, each in enumerate(plain, 1):
+            named = [(self.name(v), x) for v, x in zip(each.variables, each.found, strict=True) if x is not None]
+            named += (each.rows.others if each.rows else {}).items()
+            gradients |= {id(x): (f"gradients_{i}", name) for name, x in named}
+            returned |= {id(x): (f"found_{i}", name) for name, x in self._values_from(step, self.state, each).items()}
         now = replace(known, by_id=returned | known.by_id | gradients)  # as the updates go on
-        for each in step.applied:
-            targets = {self.name(v): x for v, x in zip(each.variables, each.gradients, strict=True) if x is not None}
-            updates.append(piece_of("change", each, entries, targets, block, now))
-            now.update(each)
+        updates = []
+        for applied in step.applied:
+            pairs = zip(applied.variables, applied.gradients, strict=True)
+            targets = {self.name(v): value(x) for v, x in pairs if x is not None}
+            updates.append(piece_of("change", applied, forward, targets, block, now))
+            now.update(applied)
         values = self._values_from(step, self.trained | self.state, None)
+        values = {name: value(x) for name, x in values.items()}
         if values and not self.evaluated:
-            updates.append(piece_of("assign", step, entries, values, block, now))
+            updates += self._assigning(step, forward, values, block, now)
         for piece in updates:
             if BETWEEN in piece.labels:
                 raise Refused(where(step.applied[0]), "between updates", name=next(iter(piece.labels[BETWEEN])))
-        losses = [self._loss(step, each, known, f"gradients_{i}") for i, each in enumerate(plain, 1)]
+        losses = [self._loss(step, each, known) for each in plain]
         if not plain:
             shown = [each for each in used if each.targets][:1]
             for one in shown:
                 target = one.targets[0] if len(one.targets) == 1 else one.targets
-                losses.append(piece_of("value", one, entries, target, one.block, known))
+                losses.append(piece_of("value", one, forward, target, one.block, known))
         before = [made for each in losses if each.role == "loss" and (made := self._before(step, each, known))]
         return [*before, *losses, *updates]
+
+    def _assigning(
+        self, step: TrainingStep, entries: Sequence[Entry], values: dict[str, Value], block: Block, known: Labels
+    ) -> list[Piece]:
+        """What a step assigns, a model's or a list's variables by themselves; what is computed of one another is one piece."""
+        parts: dict[str, dict[str, Value]] = {}
+        for name, x in values.items():
+            parts.setdefault(self.owner(name), {})[name] = x
+        whole = piece_of("assign", step, entries, values, block, known)
+        pieces = [piece_of("assign", step, entries, part, block, known) for part in parts.values()]
+        return pieces if sum(len(piece.positions) for piece in pieces) <= len(whole.positions) else [whole]
+
+    def owner(self, name: str) -> str:
+        """What has a variable of the state: the list, or the model; nothing for one by itself."""
+        path = getattr(self.variables[name], "path", "").split("/")
+        model = path[0] if len(path) > 1 and name != "seed" else ""
+        return "" if self.group(self.variables[name]) == "params" else self.places_in_lists.get(name, (model,))[0]
 
     def _before(self, step: TrainingStep, loss: Piece, known: Labels) -> Piece | None:
         """What a loss reads that was computed of variables as they are, before its block: a target network's values, say."""
         fresh = self.observer.fresh(step.earlier, step.stale)
-        wanted = [external.values[0] for external in loss.externals if external.values[0] in fresh]
+        read = ValueSet(external.values[0] for external in loss.externals)
+        wanted = [x for entry in step.earlier for x in entry.outputs if x in read and x in fresh]
         if not wanted or loss.key in self.plain:
             return None
         # what has a name is an argument, if it is not computed of variables
         named = {id(x) for x in loss.block.before.values()}
-        computed = (any(x in fresh or id(x) not in named for x in entry.outputs) for entry in step.earlier)
-        entries = [entry if is_new else None for entry, is_new in zip(step.earlier, computed, strict=True)]
+        entries = [e for e in step.earlier if any(x in fresh or id(x) not in named for x in e.outputs)]
         names = ["_".join(re.findall(r"\w+", next(matching([loss.block], [x]), "value"))) for x in wanted]
         targets = dict(zip(_distinct(names), wanted, strict=True))
         return piece_of("before", loss.subject[0], entries, targets, loss.block, known)
@@ -278,43 +287,45 @@ class Steps:
         own = [each for key, each in assigned.items() if key in variables and made.get(id(each.value)) is gradient]
         return {self.name(each.variable): each.value for each in own}
 
-    def _loss(self, step: TrainingStep, gradient: Gradient, known: Labels, name: str) -> Piece:
+    def _loss(self, step: TrainingStep, gradient: Gradient, known: Labels) -> Piece:
         recording = gradient.recording = gradient.recording.folded()
         own = replace(known, by_id=dict(known.by_id))
         for variable, read in recording.variables.values():
-            arrays = list(read.values())
-            if len(arrays) > 1 and id(variable) in self.trained | self.state:
-                raise Refused(where(gradient), "assigned in the block", name=self.name(variable))
             if id(variable) in self.trained:
-                own.by_id[id(arrays[0])] = self.label(variable, arrays[0])
+                if len(read) > 1:
+                    raise Refused(where(gradient), "assigned in the block", name=self.name(variable))
+                first = next(iter(read.values()))
+                own.by_id[id(first)] = self.label(variable, first)
+        entries = threaded(recording.entries, step.origins, own.by_id)
         if gradient.rows:
             own.rows = gradient.rows.of
             results = {key if isinstance(key, str) else self.name(key): x for key, x in gradient.rows.results}
-            piece = piece_of("rows", gradient, recording.entries, results, gradient.block, own)
-            piece.name = name
-            return piece
+            return piece_of("rows", gradient, entries, results, gradient.block, own)
+        self._require_gradient(step, gradient, own)
         state = self._values_from(step, self.state, gradient)
-        strict = replace(own, strict=where(gradient))
-        piece_of("loss", gradient, recording.entries, gradient.targets, gradient.block, strict)
         target = gradient.targets[0] if len(gradient.targets) == 1 else gradient.targets
-        targets = (target, state) if state else target
-        piece = piece_of("loss", gradient, recording.entries, targets, gradient.block, own)
-        piece.name = name
-        return piece
+        return piece_of("loss", gradient, entries, (target, state) if state else target, gradient.block, own)
+
+    def _require_gradient(self, step: TrainingStep, gradient: Gradient, known: Labels) -> None:
+        """Refuses a loss that is computed of what was assigned in its step: no gradient passes there."""
+        entries = gradient.recording.entries
+        for x in (x for i in Graph(entries).before(gradient.targets) for x in entries[i].inputs):
+            if id(x) not in known.by_id and x in step.origins and x.dtype.kind in "fc":
+                raise Refused(
+                    where(gradient), "assigned before the gradient", name=self.name(self.observer.owners[id(x)])
+                )
 
     # -- kinds
 
     def _add(self, step: TrainingStep, pieces: list[Piece]) -> None:
-        for kind in self.kinds:
-            if [(a.role, a.key) for a in kind.pieces] == [(b.role, b.key) for b in pieces]:
-                kind.steps.append(step)
-                kind.blocks.append(pieces[0].block)
-                for mine, new in zip(kind.pieces, pieces, strict=True):
-                    mine.add(new)
-                self.kind_of[step.number] = kind
-                return
         name = f"update_{len(self.kinds)}" if self.kinds else "update"
-        self.kind_of[step.number] = kind = Kind(name, [step], pieces, [pieces[0].block])
+        new = Kind(name, [step], pieces, [pieces[0].block])
+        key = [(piece.role, piece.key) for piece in pieces]
+        known = (kind for kind in self.kinds if [(piece.role, piece.key) for piece in kind.pieces] == key)
+        self.kind_of[step.number] = kind = next(known, new)
+        if kind is not new:
+            kind.take(new)
+            return
         self.kinds.append(kind)
         self._require_few(step, pieces)
 
@@ -358,7 +369,7 @@ class Steps:
                     drawn = any(piece.entries[i].op.name.startswith("random_") for i, _ in external.places)
                     known = argument_name(expression or ("draw" if drawn else None), taken)
                     taken.add(known)
-                    kind.arguments[known], kind.expressions[known] = values, expression
+                    kind.arguments[known], kind.expressions[known] = list(values), expression
                 piece.arguments[position] = known
         order = list(blocks[0].names) if early else []
         place = {n: order.index(text) if (text := kind.expressions[n]) in order else len(order) for n in kind.arguments}
