@@ -69,6 +69,7 @@ class Steps:
         self.trained |= sources & {key for step in observer.steps for key in step.assigned()}
         # what a block itself assigns, as averages; and of the rest
         self.state = {id(each.variable) for step in observer.steps for each in _in_blocks(step)} - self.trained
+        self.state |= {key for step in observer.steps for key in self._averages(step)}
         self.evaluated = not any(map(self._used, observer.steps))  # by an optimizer that is no part of the steps
         if self.evaluated:
             first = observer.steps[0].gradients[-1]
@@ -86,6 +87,18 @@ class Steps:
             raise Refused(at, "one step")
         for kind in often:
             self._find_arguments(kind)
+
+    def _averages(self, step: TrainingStep) -> Iterator[int]:
+        """The ids of what a step makes an average of one trained variable: no loss reads it, but it is what is wanted."""
+        assigned = {key: each for key, each in step.assigned().items() if not isinstance(each.variable, Carried)}
+        updated = ValueSet(x for each in step.applied for x in each.after)
+        updated |= ValueSet(each.value for key, each in assigned.items() if key in self.trained)
+        entries = step.forward()
+        graph = Graph(entries)
+        for key, each in assigned.items():
+            read = ValueSet(x for i in graph.before([each.value]) for x in entries[i].inputs) & updated
+            if key not in self.trained and [np.shape(x) for x in read] == [np.shape(each.value)]:
+                yield key
 
     def _found(self) -> list[tuple[TrainingStep, list[Piece]]]:
         """The steps with their pieces. What is assigned counts if a loss or an update reads it: until nothing new turns up."""

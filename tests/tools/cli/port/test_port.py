@@ -318,7 +318,41 @@ def test_what_a_step_computes_of_variables_before_its_tape_is_part_of_it(ported)
 def test_what_only_some_steps_compute_before_their_tapes_is_an_argument(ported):
     status, printed, text = ported(BEFORE.format(kept="target if i % 2 else None"), compare=True)
     assert status == 0 and "7 of 7 steps" in printed, printed
-    assert "def update(params, x, target):" in text and "compute_target" not in text
+    assert "def update(params, state, x, target):" in text and "compute_target" not in text
+
+
+def test_an_average_of_what_is_trained_is_in_the_state_though_no_loss_reads_it(ported, tmp_path):
+    loop = LOOP + "\n    slow.assign(0.9 * slow + 0.1 * w)\n    print('slow', slow.numpy().tolist())"
+    begin = BEGIN.replace("rng =", "slow = tf.Variable([0.5, -0.5])\nrng =")
+    status, printed, text = ported(begin.format(block=PLAIN, loop=loop), compare=True)
+    assert status == 0 and "4 of 4 steps" in printed, printed
+    after = "import runpy, sys; m = runpy.run_path(sys.argv[1]); params, state = m['init']()\n"
+    after += "for i in range(4):\n    params, state, _ = m['update'](params, state, **m['batch'](i))\n"
+    after += "print(state['slow'].tolist())"
+    done = subprocess.run([sys.executable, "-c", after, str(tmp_path / "out.py")], capture_output=True, text=True)
+    expected = [line for line in printed.splitlines() if line.startswith("slow")][3]
+    np.testing.assert_allclose(json.loads(done.stdout), json.loads(expected.removeprefix("slow")), rtol=1e-5)
+
+
+def test_a_model_that_is_called_twice_in_a_tape_hands_its_averages_on(ported):
+    status, printed, text = ported(
+        """
+        import numpy as np
+        import tensorflow as tf
+
+        rng = np.random.default_rng(0)
+        layers = [tf.keras.Input((2,)), tf.keras.layers.BatchNormalization(), tf.keras.layers.Dense(1)]
+        net, optimizer = tf.keras.Sequential(layers), tf.keras.optimizers.SGD(0.1)
+        for i in range(6):
+            real, fake = (tf.constant(rng.normal(size=(4, 2)), tf.float32) for _ in range(2))
+            with tf.GradientTape() as tape:
+                of_real, of_fake = net(real, training=True), net(fake, training=True)
+                loss = tf.reduce_mean(tf.square(of_real - 1.0)) + tf.reduce_mean(tf.square(of_fake))
+            optimizer.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+        """
+    )
+    assert status == 0 and "5 of 5 steps" in printed, printed
+    assert re.search(r"(\w+), \w+ = net\(params, state, real\)\n +\w+, \w+ = net\(params, \1, fake\)", text), text
 
 
 def test_variables_in_a_list_beside_the_trained_ones_are_a_tree_like_theirs(ported):
