@@ -126,6 +126,9 @@ def _look_into(code: types.CodeType) -> _ControlFlow | None:
         tree = ast.parse(f"if 1:\n{block}" if block[:1].isspace() else block)  # a string in it may not be indented
     except (IndexError, SyntaxError):  # no source; part of an expression, as a lambda may be
         return None if code.co_name != "<lambda>" else _ControlFlow(True, frozenset())
+    outermost: list[Any] = [each for x in tree.body for each in (x.body if isinstance(x, ast.If) else [x])]
+    for each in outermost:
+        each.decorator_list = []  # they ran when it was defined
     nodes = list(ast.walk(tree))
     if code.co_name not in ("<lambda>", *[getattr(x, "name", None) for x in nodes]):
         return None  # the text of another program: `python -c` and `exec` both call theirs "<string>"

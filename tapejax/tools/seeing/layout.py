@@ -125,17 +125,22 @@ def _one_index(match: re.Match[str]) -> str:
     return f"[{', '.join([i if cut == ':' else joined[i](cut) for cut, i in pairs])}]"
 
 
-# A string; or the base of a power of numbers or names, which may be dotted, where no bracket stands before or behind.
-_EDITED = re.compile(r"""'((?:[^'\\]|\\.)*)'|"(?:[^"\\]|\\.)*"|(?<![\w.)\]])([\w.]+) \*\* (?=-?[\w.]+(?![\w.(\[]))""")
+# A string; or the base of a power of numbers or names, which may be dotted, where no bracket stands before or behind; or 1e9.
+_EDITED = re.compile(
+    r"""'((?:[^'\\]|\\.)*)'|"(?:[^"\\]|\\.)*"|(?<![\w.)\]])([\w.]+) \*\* (?=-?[\w.]+(?![\w.(\[]))"""
+    r"|\b(?<!\.)(\d)(0{6,})\.0\b"
+)
 
 
 def _formatted(text: str) -> str:
     """What `ast.unparse` gives, with double quotes, and simple powers without spaces."""
 
     def edited(match: re.Match[str]) -> str:
-        string, base = match.groups()
+        string, base, digit, zeros = match.groups()
         if base is not None:
             return f"{base}**"
+        if digit is not None:
+            return f"{digit}e{len(zeros)}"
         return match[0] if string is None or '"' in string else f'"{string}"'
 
     return _EDITED.sub(edited, text)

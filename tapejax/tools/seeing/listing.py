@@ -395,6 +395,12 @@ def arguments_of(code: CodeType, instruction: int, parameters: Sequence[str]) ->
     return {}
 
 
+def texts_at(code: CodeType, instruction: int, parameters: Sequence[str]) -> list[str]:
+    """The parameters for which a call has a string in it: they are no arrays."""
+    given = arguments_of(code, instruction, parameters).items()
+    return [name for name, x in given if isinstance(x, ast.Constant) and isinstance(x.value, str)]
+
+
 def parameters_of(code: CodeType) -> list[str]:
     """Its parameters by position, without the object that a method is of."""
     return [name for name in code.co_varnames[: code.co_argcount] if name not in ("self", "cls")]

@@ -37,7 +37,7 @@ from . import again, jitted, layout, rolling, scopes, sources, templates, trees
 from .callers import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at, stored_inside
 from .inside import program_of, traced
 from .layout import names_in
-from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, unused
+from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, texts_at, unused
 from .operations import Code, pattern_of, written
 from .scopes import Definition, Key, KeyNames, Statement, new_key
 from .sourced import Sourced
@@ -62,9 +62,8 @@ class Scope:
         self.keys = ValueMap[Key]()
         self.constants = ValueMap[Key]()
         self.trees: dict[Key, Path] = {}  # parts of trees, as arguments of calls
-        self.calls: tuple[int, ...] | None = (
-            None  # what is written here; None for a function that a derivative is taken of
-        )
+        # what is written here; None for a function that a derivative is taken of
+        self.calls: tuple[int, ...] | None = None
         self.makes: set[str] = set()  # the trees that are computed here
         self.roles: dict[Key, dict[str, Key]] = {}  # by parameter the key of a value that is several: ``kernel(x, x)``
 
@@ -565,12 +564,15 @@ class Writer:
         given += [(key, x, False) for x, key in inner.constants.items()]
         statements, given, named = _with_roles(inner, statements, given)
         handed: dict[Key, str] = {}
+        inside = self.operands.get(lines[-1].calls[depth].call, ValueMap[str]())
         for parts in self._trees(inner, given, code):
             path = self.common([x for _, x in parts])
             root = self.root(path if user else (self._computed.given(path[0]), *path[1:]))
             there = [(key, self.places[x]) for key, x in parts] + [*inner.trees.items()]
             start = len(path)
             self.names.meanings |= {key: item(root, p[start:]) for key, p in there if p[:start] == path}
+            if (called := trees.called((inside.get(x), self.places[x][start:]) for _, x in parts)) in code.co_varnames:
+                self.names.hints[root] = called
             handed[root] = part = scope.part(path, [x for _, x in parts])
             self.names.pending[part] = item(path[0], path[1:])
             given = [each for each in given if all(each[1] is not x for _, x in parts)]
@@ -774,7 +776,8 @@ class Writer:
         for key, x, active in given:
             hint = named.get(key) or written.get(x) or self._name_inside(x, inside.get(x), active, code, parameter_of)
             hints[key] = unused(hint, {*filter(None, hints.values())}) if hint and hint.isidentifier() else None
-        left = [name for name in arguments if name not in {*hints.values(), *map(self.names.hint, roots)}]
+        known = {*hints.values(), *map(self.names.hint, roots), *texts_at(caller.code, caller.place, arguments)}
+        left = [name for name in arguments if name not in known]
         free = [(key, x, active) for key, x, active in given if hints[key] is None]
         unnamed = [key for key, x, active in free if active or not self._is_made_in(x, lines[-1], depth)]
         if not serves(code.co_filename):  # a library may convert its arguments in any order

@@ -356,8 +356,9 @@ def _name_loop(s: Statement, names: KeyNames, blocked: set[str], reserved: set[s
     assert round_ is not None and loop is not None and isinstance(round_.result, ast.Tuple)
     carried, results, current = round_.parameters[: loop.carried], round_.result.elts, dict[str, Key]()
     blocked = blocked | {names.given[key] for key in carried}
+    default = "t" if "x" in names.given.values() else "x"  # which is the user's then
     for key in round_.parameters[loop.carried :]:
-        _name(key, names, blocked | current.keys(), current, "x")
+        _name(key, names, blocked | current.keys(), current, default)
     blocked |= current.keys()
     _name_lambdas(s.expression, names, reserved)
     for i, key in enumerate(carried):

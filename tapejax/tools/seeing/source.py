@@ -401,7 +401,8 @@ class PrintedModule:
         for x, key in scope.constants.items():
             if key in reached:
                 text = array_text(x, FEW) if key in starts and used[key] == 1 else None
-                called = parts.names.get(x) or parts.unnamed.get(x) or writer.constants.get(x)
+                own = [parts.names.get(x), writer.constants.get(x), parts.unnamed.get(x)]
+                called = next((name for name in own if name and name != "c"), None)
                 most = NAMED_WRITTEN_OUT if called else WRITTEN_OUT
                 called = called or unused("c", {*names.hints.values()})
                 names.meanings[key] = layout.parsed(text or self.code.constant(x, called, most))

@@ -148,6 +148,12 @@ def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:
     return found
 
 
+def called(leaves: Iterable[tuple[str | None, Path]]) -> str:
+    """What the source calls a tree, by what it calls leaves: ``p_w`` is ``p["w"]``. Empty if it does not say."""
+    names = {name.removesuffix(f"_{'_'.join(map(str, path))}") if name else "" for name, path in leaves}
+    return names.pop() if len(names) == 1 else ""
+
+
 def common_path(paths: Iterable[Path]) -> Path:
     """The path of the smallest tree that has all of them."""
     return tuple(os.path.commonprefix([path[:-1] for path in paths]))

@@ -70,6 +70,8 @@ def header(
         if len(names) == len(rest):
             order = [name for name in whole if name in rest]
             made.hints |= dict(zip([*order, *(name for name in rest if name not in order)], names, strict=True))
+        elif len(names) == 1 and (own := _numbers_of(loop)[skipped : skipped + rounds]):
+            made.hints |= {name: names[0] for name, columns in rest.items() if [*map(ast.dump, columns)] == own}
         made = made.beside(*_rows(rest, whole), counts == [*range(rounds)])
     return made
 
@@ -229,6 +231,16 @@ def _targets(loop: ast.For | None) -> tuple[str | None, list[str]]:
             counter, target = name, inner
     parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
     return counter, [x.id for x in parts if isinstance(x, ast.Name)]
+
+
+def _numbers_of(loop: ast.For | None) -> list[str]:
+    """What the user's loop goes over, if that is written out in it."""
+    match loop.iter if loop is not None else None:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return [*map(ast.dump, parts)]
+        case ast.Call(func=ast.Name(id="enumerate"), args=[ast.List(elts=parts) | ast.Tuple(elts=parts)]):
+            return [*map(ast.dump, parts)]
+    return []
 
 
 def _over(loop: ast.For | None) -> ast.Call | None:

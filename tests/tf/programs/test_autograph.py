@@ -657,3 +657,26 @@ def test_the_extra_is_imported_when_it_is_needed():
     assert "malt" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)
+
+
+REGISTERED = {}
+
+
+def registered(function):
+    REGISTERED[function.__name__] = function
+    return function
+
+
+@registered
+def branches(x):
+    return x if x > 0 else -x
+
+
+@registered
+def goes_straight_on(x):
+    return jnp.sin(x)
+
+
+def test_what_a_decorator_did_when_a_function_was_defined_is_no_part_of_it():
+    x = jnp.array(1.0)
+    assert autograph.needed(branches, (x,), {}) and not autograph.needed(goes_straight_on, (x,), {})

@@ -284,3 +284,88 @@ def implicit(w, x, target):
     error = z - target
     loss = jnp.sum(error**2)
     return loss
+
+
+# ---- loops, classes and constants ------------------------------------------------------------------------------------
+
+
+class GRU:
+    def __init__(self, params):
+        self.params = params
+
+    def gate(self, name, x, h):
+        p = self.params[name]
+        return x @ p["w"] + h @ p["u"]
+
+    def __call__(self, x, h):
+        z = jax.nn.sigmoid(self.gate("z", x, h))
+        r = jax.nn.sigmoid(self.gate("r", x, h))
+        n = jnp.tanh(self.gate("n", x, r * h))
+        return (1 - z) * n + z * h
+
+
+@program({name: {"w": normal(i, 3, 4), "u": normal(i + 5, 4, 4)} for i, name in enumerate("zrn")}, normal(60, 6, 2, 3))
+def by_a_class(params, xs):
+    cell = GRU(params)
+    h = jnp.zeros((2, 4))
+    for i in range(6):
+        h = cell(xs[i], h)
+    return jnp.mean(h**2)
+
+
+SENDERS, RECEIVERS = np.array([0, 1, 2, 3, 0, 2, 4, 1, 3]), np.array([1, 2, 3, 0, 2, 4, 1, 0, 4])
+
+
+@program(normal(61, 3, 3), normal(62, 3, 3), normal(63, 5, 3))
+def messages_of_a_graph(w_message, w_self, nodes):
+    senders, receivers = jnp.asarray(SENDERS), jnp.asarray(RECEIVERS)
+    h = nodes
+    for _ in range(2):
+        messages = jnp.tanh(h[senders] @ w_message)
+        received = jax.ops.segment_sum(messages, receivers, num_segments=5)
+        h = jax.nn.relu(h @ w_self + received)
+    return jnp.sum(h**2)
+
+
+@program(normal(64, 2, 5, 8), normal(65, 8, 24), normal(66, 8, 8), np.array([5, 3]))
+def heads(x, wqkv, wo, lengths):
+    b, t, d = x.shape
+    q, k, v = jnp.split(x @ wqkv, 3, axis=-1)
+
+    def split(z):
+        return z.reshape(b, t, 2, d // 2).transpose(0, 2, 1, 3)
+
+    q, k, v = split(q), split(k), split(v)
+    scores = jnp.einsum("bhid,bhjd->bhij", q, k) / jnp.sqrt(d // 2)
+    mask = jnp.arange(t)[None, :] < lengths[:, None]
+    scores = jnp.where(mask[:, None, None, :], scores, -1e9)
+    out = jnp.einsum("bhij,bhjd->bhid", jax.nn.softmax(scores, axis=-1), v)
+    out = out.transpose(0, 2, 1, 3).reshape(b, t, d) @ wo
+    return jnp.mean(out**2)
+
+
+@program(normal(67, 4, 6), normal(68, 6))
+def hopfield(memories, start):
+    def energy(s):
+        return 0.5 * s @ s - logsumexp(memories @ s)
+
+    def cond(state):
+        s, i = state
+        return (i < 10) & (jnp.linalg.norm(jax.grad(energy)(s)) > 1e-3)
+
+    def body(state):
+        s, i = state
+        return s - 0.5 * jax.grad(energy)(s), i + 1
+
+    s, _ = jax.lax.while_loop(cond, body, (start, 0))
+    return energy(s)
+
+
+@program({"w": normal(69, 3, 5), "heads": normal(70, 3, 5)}, normal(71, 9, 3), normal(72, 9))
+def quantiles(params, x, y):
+    h = jnp.tanh(x @ params["w"])
+    total = 0.0
+    for i, q in enumerate([0.1, 0.5, 0.9]):
+        error = y - h @ params["heads"][i]
+        total = total + jnp.mean(jnp.maximum(q * error, (q - 1) * error))
+    return total

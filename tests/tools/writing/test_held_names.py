@@ -90,6 +90,31 @@ def test_names_are_on_values_that_they_held(name, way):
     assert found == known, code.code
 
 
+# Lines of programs that are printed as they stand in all ways: what they name is a string, a constant, a row, a tuple.
+LINES = {
+    "by_a_class": [
+        "def gate(p, x, h):",
+        'return x @ p["w"] + h @ p["u"]',
+        'z = jax.nn.sigmoid(gate(params["z"], x, h))',
+    ],
+    "messages_of_a_graph": [
+        "messages = jnp.tanh(h[senders] @ w_message)",
+        "received = jax.ops.segment_sum(messages, receivers, num_segments=5)",
+    ],
+    "heads": ["scores = jnp.where(mask[:, None, None, :], scores, -1e9)"],
+    "hopfield": ["s, i = state", "return s - 0.5 * jax.grad(lambda s: energy(s, memories))(s), i + 1"],
+    "quantiles": ['error = y - h @ params["heads"][i]', "total = total + jnp.mean(jnp.maximum(q * error, t0 * error))"],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", LINES)
+def test_lines_are_printed_as_they_stand(name, way):
+    function, arrays = PROGRAMS[name]
+    code = tf.code(WAYS[way](function), *[jax.tree.map(jnp.asarray, x) for x in arrays]).code
+    assert not {*LINES[name]} - {*map(str.strip, code.splitlines())}, code
+
+
 def test_the_comparison():
     def f(x, y):
         h = jnp.maximum(x, y)
