@@ -43,8 +43,10 @@ from .host.interpreter import Interpreter
 from .host.numpy_errors import Unsupported, with_errors
 from .rewriting import rewriting, rewritten
 
-# What compiling costs, in microseconds: for the program, and for each of its equations.
+# What compiling costs, in microseconds: for the program, and for each of its equations; in a loop that was unrolled XLA compiles
+# equal ones once, so it is for each kind of equation, and a little for each equation.
 COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
+COMPILE_KIND, COMPILE_EQUAL = 7_000.0, 300.0
 # How much more a run by NumPy costs than a compiled one: for the call, each equation, each number that one reads or writes.
 CALL, EQUATION, ELEMENT = 25.0, 5.0, 0.0003
 # As how many numbers one counts, where NumPy takes longer.
@@ -170,8 +172,9 @@ class Trial:
             return self._plan(args)
         if not enabled:
             return Evaluation(self._run_compiled)
-        equations, runs, elements, by_numpy = _measure(program)
-        budget = COMPILE + COMPILE_EQUATION * equations
+        kinds = set[Any]()
+        equations, runs, elements, by_numpy = _measure(program, kinds)
+        budget = COMPILE + min(COMPILE_EQUATION * equations, COMPILE_KIND * len(kinds) + COMPILE_EQUAL * equations)
         tree = jax.tree.structure(traced.out_info)
         try:
             evaluate = Interpreter(program, MOST_NUMBERS)
@@ -220,18 +223,19 @@ def _kind(x: Value) -> Any:
     return (x.shape, x.dtype) if isinstance(x, (np.ndarray, np.generic)) else type(x)
 
 
-def _measure(jaxpr: JaxProgram) -> tuple[int, int, float, float]:
+def _measure(jaxpr: JaxProgram, kinds: set[Any]) -> tuple[int, int, float, float]:
     """How many equations a program has, how many run, loops counted, and how many numbers these read and write: as XLA's cheap
-    passes count, and as NumPy does."""
+    passes count, and as NumPy does. Adds the `kinds` of equations: the primitive, and the types of what it reads and writes."""
     equations, runs, cheap, by_numpy = 0, 0, 0.0, 0.0
     for eqn in open_jaxpr(jaxpr).eqns:
         equations, runs = equations + 1, runs + 1
+        kinds.add((eqn.primitive.name, *[v.aval for v in (*eqn.invars, *eqn.outvars)]))
         if eqn.primitive.name in DEAR or not contents.among(eqn.params):  # a scatter has a program, for two numbers
             numbers = _numbers_of(eqn)
             cheap, by_numpy = cheap + numbers[0], by_numpy + numbers[1]
         times = eqn.params["length"] if eqn.primitive.name == "scan" else 1
         for inner in contents.jaxprs_in(eqn.params):
-            more = _measure(inner)
+            more = _measure(inner, kinds)
             equations, runs = equations + more[0], runs + times * more[1]
             cheap, by_numpy = cheap + times * more[2], by_numpy + times * more[3]
     return equations, runs, cheap, by_numpy

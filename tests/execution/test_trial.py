@@ -47,6 +47,29 @@ def test_without_an_evaluator_everything_is_compiled(monkeypatch):
     assert [plan.run == trial._run_compiled for plan in trial._plans.values()] == [refused]
 
 
+def test_equal_equations_cost_less_to_compile():
+    "XLA compiles the kernels of a loop that was unrolled once."
+
+    def budget(rounds, x):
+        def unrolled(x):
+            for _ in range(rounds):
+                x = jnp.sin(x) * x
+            return x
+
+        trial = Trial(unrolled)
+        trial(x)
+        (plan,) = trial._plans.values()
+        return plan.left + plan.cost
+
+    def per_equation(equations):
+        return trials.COMPILE + trials.COMPILE_EQUATION * equations
+
+    x = jnp.ones(3)
+    assert budget(1, x) == per_equation(2)
+    kinds = 2 * trials.COMPILE_KIND + 200 * trials.COMPILE_EQUAL
+    assert budget(100, x) == trials.COMPILE + kinds < per_equation(200) / 2
+
+
 def test_what_a_window_costs_is_counted():
     "The gradient of the largest of each window runs ten times as long without XLA's optimisation."
     x = jnp.zeros((1, 8, 8, 1))
@@ -54,7 +77,7 @@ def test_what_a_window_costs_is_counted():
     def pooled(x):
         return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID").sum()
 
-    one, windows = (trials._measure(jax.make_jaxpr(f)(x))[2] for f in (jnp.sin, jax.grad(pooled)))
+    one, windows = (trials._measure(jax.make_jaxpr(f)(x), set())[2] for f in (jnp.sin, jax.grad(pooled)))
     assert windows > 30 * one
 
 
