@@ -15,6 +15,7 @@ import math
 import os
 import struct
 import weakref
+from collections import Counter
 from typing import Any
 
 import jax
@@ -172,8 +173,9 @@ class Trial:
             return self._plan(args)
         if not enabled:
             return Evaluation(self._run_compiled)
-        kinds = set[Any]()
-        equations, runs, elements, by_numpy = _measure(program, kinds)
+        kinds = Counter[Any]()
+        runs, elements, by_numpy = _measure(program, kinds).tolist()
+        equations = kinds.total()
         budget = COMPILE + min(COMPILE_EQUATION * equations, COMPILE_KIND * len(kinds) + COMPILE_EQUAL * equations)
         tree = jax.tree.structure(traced.out_info)
         try:
@@ -223,22 +225,19 @@ def _kind(x: Value) -> Any:
     return (x.shape, x.dtype) if isinstance(x, (np.ndarray, np.generic)) else type(x)
 
 
-def _measure(jaxpr: JaxProgram, kinds: set[Any]) -> tuple[int, int, float, float]:
-    """How many equations a program has, how many run, loops counted, and how many numbers these read and write: as XLA's cheap
-    passes count, and as NumPy does. Adds the `kinds` of equations: the primitive, and the types of what it reads and writes."""
-    equations, runs, cheap, by_numpy = 0, 0, 0.0, 0.0
+def _measure(jaxpr: JaxProgram, kinds: Counter[Any]) -> np.ndarray:
+    """How many equations of a program run, loops counted, and how many numbers these read and write: as XLA's cheap passes count,
+    and as NumPy does. Counts the equations by `kinds`: the primitive, and the types of what it reads and writes."""
+    total = np.zeros(3)
     for eqn in open_jaxpr(jaxpr).eqns:
-        equations, runs = equations + 1, runs + 1
-        kinds.add((eqn.primitive.name, *[v.aval for v in (*eqn.invars, *eqn.outvars)]))
+        kinds[eqn.primitive, *[v.aval for v in eqn.invars + eqn.outvars]] += 1
+        total[0] += 1
         if eqn.primitive.name in DEAR or not contents.among(eqn.params):  # a scatter has a program, for two numbers
-            numbers = _numbers_of(eqn)
-            cheap, by_numpy = cheap + numbers[0], by_numpy + numbers[1]
+            total[1:] += _numbers_of(eqn)
         times = eqn.params["length"] if eqn.primitive.name == "scan" else 1
         for inner in contents.jaxprs_in(eqn.params):
-            more = _measure(inner, kinds)
-            equations, runs = equations + more[0], runs + times * more[1]
-            cheap, by_numpy = cheap + times * more[2], by_numpy + times * more[3]
-    return equations, runs, cheap, by_numpy
+            total += times * _measure(inner, kinds)
+    return total
 
 
 def _numbers_of(eqn: Equation) -> tuple[float, float]:
