@@ -43,7 +43,10 @@ KNOWN = {
     },
     ("flax_step", "plain"): {"names": ["state", "state_2", "x_2", "x_3"], "numbered": ["loss_2"]},
     ("flax_step", "jit"): {"names": ["state", "state_2", "x_2", "x_3"]},
+    # Its code is Equinox's own primitives, for which JAX has no public function: nothing of the user's ran them.
     ("diffrax_solve", "jit"): {"order": ["diffrax_solve(a, b, c, d, e, g, h, i, j, k) of (start, rates)"]},
+    # Outside of `jit` the derivative of one of jnp's jitted functions is one operation with the value that it is of. What is cut
+    # out as the function that `jax.hessian` was given takes the tangents, too, and differs from that called elsewhere.
     ("pinn", "plain"): {"names": ["hessian"], "numbered": ["net_2", "net_3"]},
     ("pinn", "function"): {"numbered": ["net_2", "net_3"]},
     ("implicit", "function"): {"order": ["fixed_point(a, b) of (w, x)"]},
