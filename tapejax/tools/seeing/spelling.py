@@ -383,8 +383,13 @@ def _lax_calls(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
         function = getattr(jax.lax.linalg if "." in found else jax.lax, found.split(".")[-1], None)
         if callable(function):
             accepted = inspect.signature(function).parameters
-            known = [f"{k}={v}" for k, v in parameters.items() if k in accepted and v not in ("", "None")]
-            yield from (f"jax.lax.{found}({', '.join([lists, *known])})" for lists in (flat, f"[{flat}]"))
+            known = {f"{k}={v}": k for k, v in parameters.items() if k in accepted and v not in ("", "None")}
+            # what may be left out: an option that is 1 everywhere, or False
+            plain = {text for text in known if re.fullmatch(r"\w+=([(), 1]+|False)", text)}
+            plain = {text for text in plain if accepted[known[text]].default is not inspect.Parameter.empty}
+            for lists in (flat, f"[{flat}]"):
+                some = dict.fromkeys(tuple(text for text in known if text not in left_out) for left_out in (plain, ()))
+                yield from (f"jax.lax.{found}({', '.join([lists, *texts])})" for texts in some)
     if is_public(eqn.primitive) and all(parameters.values()):
         items = [*holes, *(f"{k}={v}" for k, v in parameters.items())]
         yield f"jax.extend.core.primitives.{name}_p.bind({', '.join(items)})"
@@ -630,6 +635,12 @@ def _nested(found: np.ndarray) -> str:
     return f"[{', '.join(map(_nested, found))}]"
 
 
+def _axes(spec: Sequence[int], first: str) -> str:
+    """The axes of an operand of a convolution as letters, ``"NHWC"``; `spec` has those of `first` before the others."""
+    letters = zip(spec, first + "DHW"[5 - len(spec) :], strict=True)
+    return "".join(letter for _, letter in sorted(letters))
+
+
 def literal(value: Any) -> str:
     """A primitive's parameter as code."""
     if value is None or isinstance(value, (bool, int, str)) and not isinstance(value, enum.Enum):
@@ -648,6 +659,8 @@ def literal(value: Any) -> str:
         raise Unspellable(value)
     if isinstance(value, np.dtype) or isinstance(value, type) and issubclass(value, np.generic):
         return dtype_text(value)
+    if kind is jax.lax.ConvDimensionNumbers and len(value.lhs_spec) < 6:
+        return repr(tuple(map(_axes, value, ("NC", "OI", "NC"))))
     if of_lax:
         return f"jax.lax.{kind.__name__}({', '.join(f'{f}={literal(getattr(value, f))}' for f in _fields(value))})"
     if kind is tuple:

@@ -86,7 +86,7 @@ def test_examples_go_through_whole(name, tmp_path):
 
 PRACTICE = (
     "actor_critic autoencoder corridor gan lstm mixture pinn sorting trainer transformer advantage_actor_critic dqn"
-    " inverse_pinn pgd vq_vae dp_sgd graph_network conditional_gan wgan_gp warm_up accumulation"
+    " inverse_pinn pgd vq_vae dp_sgd graph_network conditional_gan wgan_gp warm_up accumulation siamese diffusion bayesian"
 ).split()
 
 
