@@ -47,6 +47,17 @@ _TRANSFORMATIONS = {
     "vmap.<locals>.vmap_f": "vmap",
     "jacfwd.<locals>.jacfun": "jacfwd",
     "jacrev.<locals>.jacfun": "jacrev",
+    "jvp": "jvp",
+    "vjp": "vjp",
+    "VJP.__call__": "pull",
+}
+
+# Of these by the one before: what JAX runs for a transformation, and the user did not call.
+_OWN_PARTS = {
+    "gradient": {"vjp": "", "pull": ""},
+    "jacfwd": {"vmap": ""},
+    "jacrev": {"vjp": "", "vmap": "rows"},
+    "rows": {"pull": ""},
 }
 
 
@@ -68,7 +79,7 @@ def call_stack(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
                 return (where or place, (place, *inner[::-1])) if inner else (place, ())
             where = where or place
             inner.append(place)
-        elif whose == "library" or whose == "jax" and (code.co_name in NAMED or code.co_qualname in _TRANSFORMATIONS):
+        elif whose == "library" or whose == "jax" and (code.co_name in NAMED or _transformation(code)):
             inner.append((code, frame.f_lasti))
         frame = frame.f_back
     return where, tuple(inner[::-1])
@@ -77,24 +88,28 @@ def call_stack(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
 def is_called(code: types.CodeType) -> bool:
     """Whether a running function counts in `calls`."""
     whose = _whose(code.co_filename)
-    of_jax = code.co_name in NAMED or code.co_qualname in _TRANSFORMATIONS
-    return whose in ("user", "library") or whose == "jax" and of_jax
+    return whose in ("user", "library") or whose == "jax" and (code.co_name in NAMED or bool(_transformation(code)))
 
 
 def transformation(place: Place) -> str:
-    """Which transformation of JAX's runs there: "gradient" (of `jax.grad`), "vmap", "jacfwd", "jacrev"; empty if none does."""
-    return _TRANSFORMATIONS.get(place[0].co_qualname, "") if is_jaxs(place[0].co_filename) else ""
+    """Which transformation of JAX's runs there: "gradient" (of `jax.grad`), "vmap", "jacfwd", "jacrev", "jvp", "vjp" or "pull",
+    the function that `jax.vjp` gives; empty if none does."""
+    return _transformation(place[0]) if is_jaxs(place[0].co_filename) else ""
+
+
+def _transformation(code: types.CodeType) -> str:
+    return _TRANSFORMATIONS.get(code.co_qualname, "") if code.co_filename.endswith("api.py") else ""
 
 
 def without_own(places: Sequence[Place]) -> tuple[Place, ...]:
-    """`places` without the `jax.vmap` of JAX's that is a part of `jax.jacfwd` or of the way back of `jax.jacrev`."""
-    kinds = ["", *map(transformation, places)]
-    last = len(places) - 1
-    own = [
-        kind == "vmap" and (before == "jacfwd" or before == "jacrev" and i == last)
-        for i, (before, kind) in enumerate(zip(kinds, kinds[1:], strict=False))
-    ]
-    return tuple([place for place, inner in zip(places, own, strict=True) if not inner])
+    """`places` without the transformations that are a part of another one, as the `jax.vmap` of `jax.jacfwd` is."""
+    kept, before = list[Place](), ""
+    for place in places:
+        kind = transformation(place)
+        own = _OWN_PARTS.get(before, {}).get(kind)
+        before = kind if own is None else own
+        kept += [place] if own is None else []
+    return tuple(kept)
 
 
 def user_frame() -> int:

@@ -24,10 +24,11 @@ from ..writing.graph import Graph, ValueSet
 from . import again, bodies, layout, mapped, rolling, scopes
 from .batched import MappedOp
 from .callers import Line, depth_of
-from .listing import identifier
+from .listing import bytecode, identifier
+from .pullbacks import PullOp
 from .recorded import Scope, Within, Writer
 from .scopes import Definition, Key, Statement, new_key
-from .trees import item
+from .trees import Path, item
 
 
 def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope: Scope) -> list[Statement]:
@@ -44,6 +45,10 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     targets = [None if slot is None else values[slot] for slot in op.program.targets]
     if found is None:
         return []
+    if isinstance(op, PullOp) and sources[0] in _varying(line, scope):
+        return _Derivative(
+            writer, line, op, before, depth, scope, sources, targets, found, _varying(line, scope)
+        ).pulled(op.origin)
     made = {slot for step in op.program.steps for slot in step.outs}
     parts = _parts(line, found, made, scope)
     held = [x for x in sources if x is not None]
@@ -56,7 +61,7 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     if not all(map(has_tangent, (x for x in (*sources, *targets) if x is not None))):
         return []
     varying = _varying(line, scope)
-    if not _is_computed_again(line, varying, scope):
+    if op.kind != "vjp" and not _is_computed_again(line, varying, scope):
         return []
     return _Derivative(writer, line, op, before, depth, scope, sources, targets, found, varying).statements()
 
@@ -178,13 +183,18 @@ class _Derivative:
             actives = (tuple([i for i, x in enumerate(line.inputs) if x in local]) for line in lines)
             self.inside = [line._replace(active_ins=ins) for line, ins in zip(lines, actives, strict=True)]
         inner = Within(self.scope, local, self.varying)
-        paths = [writer.places.get(x, ()) for x in self.given]
-        roots = {path[:1] for path in paths}
-        self.tree: tuple[Any, ...] = ()
-        if len(paths) > 1 and all(paths) and len(roots) == 1 and self.op.kind == "gradient":
-            if self.scope.has_tree(paths[0][0], self.given):
-                self.tree, inner.tree = writer.common(self.given), ValueSet(self.given)
+        self.tree = self._common()
+        inner.tree = ValueSet(self.given if self.tree else ())
         return inner
+
+    def _common(self) -> Path:
+        """Where the tree is that all sources are of; empty if there is none."""
+        paths = [self.writer.places.get(x, ()) for x in self.given]
+        roots = {path[:1] for path in paths}
+        if len(paths) > 1 and all(paths) and len(roots) == 1 and self.op.kind in ("gradient", "vjp"):
+            if self.scope.has_tree(paths[0][0], self.given):
+                return self.writer.common(self.given)
+        return ()
 
     def _constant_lines(self, local: ValueSet) -> list[Line]:
         """Lines between those of the function that its derivative does not go through, as ``y[:, None]`` or a comparison is, and
@@ -282,8 +292,41 @@ class _Derivative:
         return [*outer, self._taken(self._transform("jax.grad"))]
 
     def _jvp(self) -> list[Statement]:
-        text = f"jax.jvp({self.of}, ({self.arguments},), ({', '.join(self._ends())},))[1]"
-        return [Statement(self._each(self.targets), layout.parsed(text))]
+        text = f"jax.jvp({self.of}, {_tuple(self.arguments)}, {_tuple(', '.join(self._ends()))})"
+        outs, here = self._each(self.targets), self.line.calls[-1] if self.line.calls else None
+        if here is not None and len(outs) == 1 and outs[0] is not None:  # of ``_, dy = jax.jvp(...)``, or its item
+            facts = bytecode(here.code)
+            parts = facts.parts.get(here.instruction, ())
+            name = parts[1] if len(parts) == 2 else facts.items.get(here.instruction)
+            self.writer.names.hints.update({outs[0]: name} if name else {})
+        used, before = ValueSet(x for x in self.ends if x in self.scope.used), Graph(self.before)
+        last = max(before.position(x) or -1 for x in self.ends)
+        if not used or any(i > last for x in self.ends for i in before.uses(x)):
+            return [Statement(outs, layout.parsed(f"{text}[1]"))]
+        values = [self._made_here(x) if x in used else None for x in self.ends]
+        pattern = ", ".join(["{}"] * len(outs))
+        pair = f"({pattern}), ({pattern})" if len(outs) > 1 else ""
+        return [Statement([*values, *outs], layout.parsed(text), pattern=pair)]
+
+    def _vjp(self) -> list[Statement]:
+        """The value and the pullback, of a point that only its calls read."""
+        values = [self._made_here(x) if x in self.scope.used else None for x in self.ends]
+        (pull,) = self._outs()
+        self.writer.names.hints.setdefault(str(pull), "pull")
+        pattern = f"({', '.join(['{}'] * len(values))}), {{}}" if len(values) > 1 else ""
+        return [Statement([*values, pull], layout.parsed(f"jax.vjp({self.of}, {self.arguments})"), pattern=pattern)]
+
+    def pulled(self, origin: Value) -> list[Statement]:
+        """A call of a pullback, whose first argument was `origin`."""
+        ends, calls = self._ends(), self.line.calls
+        text = f"{self._argument(self.sources[0])}({ends[0] if len(ends) == 1 else _tuple(', '.join(ends))})"
+        self.given = [origin, *self.sources[1:]]
+        self.tree = self._common()
+        alone = len(self.given) == 1 or self.tree
+        apart = alone and calls and len(bytecode(calls[-1].code).parts.get(calls[-1].instruction, ())) == 1
+        statement = self._taken(text, is_tuple=not apart)
+        statement.pattern = "({},)" if apart else ""
+        return [statement]
 
     def _jacobian(self) -> list[Statement]:
         forward = self.op.take is jacobians._forward_columns
@@ -382,6 +425,10 @@ class _Derivative:
             return Statement(outs, expression)
         pattern = f"{{}}, ({', '.join(['{}'] * len(outs))})" if len(outs) > 1 else ""
         return Statement([value, *outs], expression, pattern=pattern)
+
+
+def _tuple(items: str) -> str:
+    return f"({items})" if ", " in items else f"({items},)"
 
 
 def _sum(parts: Sequence[ast.expr], of: Sequence[Value], weights: str) -> ast.expr:

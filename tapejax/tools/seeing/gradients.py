@@ -13,7 +13,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...jaxprs import contents
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value, Values
 from ...tape import jacobian
@@ -21,10 +20,8 @@ from ...tape.derivative import DerivativeOp, derivative_op
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
 from ...tape.sweep import sweep
-from ..writing.congruence import close, congruent
 from ..writing.graph import Graph, ValueMap, ValueSet
-from .regions import Fold, Region, is_back, restricted, run
-from .spelling import normal_form
+from .regions import Fold, Region, is_back, matched, program_of, restricted, run
 
 # The number that a gradient is of is looked for among so many, the last ones of its function: others may be returned beside it.
 NUMBERS = 8
@@ -109,23 +106,7 @@ def _sources(region: Region, forward: Sequence[Entry], number: Value, results: V
 
         return list(_KINDS[region.kind][0](of)([now[x] for x in sources]))
 
-    def recorded(*values: Value) -> list[Value]:
-        return run(entries, results, ValueMap(zip(inputs, values, strict=True)))
-
-    program = jax.make_jaxpr(recorded)(*inputs)
-    if program.effects or contents.contains(program, "pure_callback"):
+    if (program := program_of(entries, results, inputs)) is None:
         return None  # the user's Python would run once more
-    sources = _matched(results, moving, pulled(moving, *inputs))
-    again = sources and jax.make_jaxpr(functools.partial(pulled, sources))(*inputs)
-    return sources if again and congruent(normal_form(again), normal_form(program)) else None
-
-
-def _matched(results: Values, sources: Values, gradients: Values) -> list[Value] | None:
-    """The source of which each result is the gradient."""
-    matched = ValueSet()
-    for y in results:
-        alike = (x for x, g in zip(sources, gradients, strict=True) if x not in matched and close(g, y))
-        if (x := next(alike, None)) is None:
-            return None
-        matched.add(x)
-    return [*matched]
+    sources = matched(results, moving, pulled(moving, *inputs))
+    return sources if sources and program(functools.partial(pulled, sources)) else None

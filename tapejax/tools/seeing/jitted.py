@@ -140,15 +140,16 @@ def places(eqn: Equation, source: str) -> tuple[Place, ...]:
     if at is None:
         at = _rule_in(frames) if source.startswith(_TOOLS) else len(frames)
     frames = frames[at:]
-    callers = without_own([place for place in frames if is_called(place[0])])
+    callers = [place for place in frames if is_called(place[0])]
     back = _back(callers, transformations(eqn))
-    return callers if back is None else callers[: back + 1]
+    return tuple(callers if back is None else callers[: back + 1])
 
 
 def _back(places: Sequence[Place], names: Sequence[str]) -> int | None:
     """Which of the functions is the transformation that goes back in an equation. `names`: the steps that JAX says it is of."""
-    steps = iter(names)
-    for i, kind in enumerate(map(transformation, places)):
+    steps, called = iter(names), without_own(places)
+    for i, place in enumerate(places):
+        kind = transformation(place) if any(place is each for each in called) else ""
         step = next(steps, "") if kind else ""
         if step == "vmap" and kind in ("jacfwd", "jacrev"):
             step = next(steps, "")

@@ -267,7 +267,8 @@ class Bytecode(NamedTuple):
     """What the instructions of a code object say: the name under which the result of each is stored right away, or the names
     of its parts, the names that loops bind, where loops begin and end, the names that others got (``x = y``), where the
     comprehension ends that each is in (a code object of its own before Python 3.12), what computes
-    what is returned; where in the source each is; and of those in ``a, b = f(x), g(x)`` the line of all."""
+    what is returned; where in the source each is; of those in ``a, b = f(x), g(x)`` the line of all; and under which name an
+    item of the result is stored, as ``a = f(x)[1]`` does."""
 
     stores: dict[int, str]
     parts: dict[int, list[str]]
@@ -278,11 +279,13 @@ class Bytecode(NamedTuple):
     returned: list[int]
     positions: list[tuple[int | None, int | None, int | None, int | None]]
     pairs: dict[int, int]
+    items: dict[int, str]
 
 
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
-    facts = Bytecode({}, {}, set(), [], {}, {}, [], list(code.co_positions()), {})
+    facts = Bytecode({}, {}, set(), [], {}, {}, [], list(code.co_positions()), {}, {})
+    recent = [0] * 3
     binding, before, parts, read, inlined, end, last = False, 0, list[str](), "", -1, -1, -1
     for step in dis.get_instructions(code):
         opname = step.opname
@@ -308,6 +311,8 @@ def bytecode(code: CodeType) -> Bytecode:
         read, last = step.argval if opname == "LOAD_FAST" else "", step.offset
         if opname.startswith(_STORES) and not names[0].startswith("_"):
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
+            facts.items.update(dict.fromkeys(range(*recent[:2]), names[0]))
+        recent = [*recent[1:], step.offset]
         if opname != "COPY" and not (opname == "POP_TOP" and before == end):  # of ``a = b = f(x)`` or ``(a := f(x))``
             before = step.offset
     if pairs := source_of(code.co_filename).pairs:

@@ -371,8 +371,9 @@ class Writer:
                 stored = bytecode(here.code).stores.get(here.instruction) if last and one else None
                 own = stored_inside(part[0], later) if not (call or stored) and one else None
                 used = ValueMap(self.operands.get(here.call, ValueMap()).items() if len(wanted) > 1 else ())
+                alone = isinstance(part[0].op, DerivativeOp) and len(found[-1].outs) != len(part[0].outputs)
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last else ()
-                used.update(self._parts_of(part, parts, depth + 1 if call else None))
+                used.update(self._parts_of(part, () if alone and not call else parts, depth + 1 if call else None))
                 # a printed function gives its results in an order of its own
                 if user and not call and len(parts) == len(outs := found[before].outs):
                     named = zip(outs, parts, strict=True)

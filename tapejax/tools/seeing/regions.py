@@ -21,7 +21,9 @@ from ...jaxprs.types import Equation, JaxProgram, Value, Values
 from ...places import Place, transformation
 from ...tape.operation import Op
 from ...tape.recording import Entry
+from ..writing.congruence import close, congruent
 from ..writing.graph import Graph, ValueMap, ValueSet
+from .spelling import normal_form
 
 # What is recognised in entries: their replacement, of which the values in the set are used; the level is that of the outermost
 # transformations in them.
@@ -71,7 +73,8 @@ def runs(entries: Sequence[Entry], level: int) -> Iterator[tuple[int, int, str]]
         same = _key(before, level) == _key(after, level)
         at = place_of(before, level)
         kind = "" if at is None else transformation(before.calls[at])
-        again = kind == "gradient" and is_back(before, level) and not is_back(after, level)
+        turns = is_back(before, level), is_back(after, level)
+        again = kind in ("gradient", "vjp") and turns == (True, False) or kind == "vjp" and turns == (False, True)
         if not same or again:
             if kind:
                 yield start, stop, kind
@@ -138,3 +141,23 @@ def run(entries: Sequence[Entry], wanted: Values, known: ValueMap[Value]) -> lis
         outs = jax.tree.leaves(entry.op.fn(*[known.get(x, x) for x in entry.inputs]))
         known.update(zip(entry.outputs, outs, strict=True))
     return [known.get(x, x) for x in wanted]
+
+
+def program_of(entries: Sequence[Entry], wanted: Values, inputs: Values) -> Callable[[Callable[..., Any]], bool] | None:
+    """Whether a function of `inputs` traces to the operations that lead to what is `wanted`; None: Python would run again."""
+    recorded = jax.make_jaxpr(lambda *xs: run(entries, wanted, ValueMap(zip(inputs, xs, strict=True))))(*inputs)
+    if recorded.effects or contents.contains(recorded, "pure_callback"):
+        return None
+    form = normal_form(recorded)
+    return lambda fn: congruent(normal_form(jax.make_jaxpr(fn)(*inputs)), form)
+
+
+def matched(results: Values, sources: Values, gradients: Values) -> list[Value] | None:
+    """The source of which each result is the gradient, by their numbers."""
+    taken = ValueSet()
+    for y in results:
+        alike = (x for x, g in zip(sources, gradients, strict=True) if x not in taken and close(g, y))
+        if (x := next(alike, None)) is None:
+            return None
+        taken.add(x)
+    return [*taken]

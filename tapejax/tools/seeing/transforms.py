@@ -13,13 +13,15 @@ from ...places import transformation, without_own
 from ...tape import active
 from ...tape.recording import Entry, Recording
 from ..writing.graph import ValueSet
-from . import batched, gradients
+from . import batched, gradients, pullbacks, tangents
+from .pullbacks import Run
 from .regions import Fold, Region, parts, runs
 
 _RECOGNISERS = {
     "gradient": gradients.recognised,
     "jacfwd": gradients.recognised_jacobian,
     "jacrev": gradients.recognised_jacobian,
+    "jvp": tangents.recognised,
     "vmap": batched.recognised,
 }
 
@@ -56,15 +58,22 @@ def _replaced(entries: Sequence[Entry], used: ValueSet, level: int) -> list[tupl
     """Ranges of positions, with the entries in their place."""
     ranges: list[tuple[int, int, list[Entry]]] = []
     needed, last = parts(entries, used), 0
-    for start, stop, kind in runs(entries, level):
-        ranges += [(last, start, list(entries[last:start]))] if start > last else []
-        last, inside = stop, list(entries[start:stop])
-        reading = (entry for entry in (*needed[:start], *needed[stop:]) if entry is not None)
+    every = [*runs(entries, level)]
+
+    def region(of: Run, others: Sequence[Run] = ()) -> Region:
+        inside = {i for start, stop, _ in (of, *others) for i in range(start, stop)}
+        reading = (entry for i, entry in enumerate(needed) if entry is not None and i not in inside)
         outside = ValueSet([*used, *(x for entry in reading for x in entry.inputs)])
-        region = Region(inside, level, ValueSet(x for entry in inside for x in entry.outputs if x in outside), kind)
+        own = list(entries[of[0] : of[1]])
+        return Region(own, level, ValueSet(x for entry in own for x in entry.outputs if x in outside), of[2])
+
+    joined = pullbacks.joined(entries, every, level, region, fold)
+    for start, stop, kind in every:
+        ranges += [(last, start, list(entries[last:start]))] if start > last else []
+        last, of = stop, region((start, stop, kind))
         recognised = _RECOGNISERS.get(kind)
-        new = recognised(region, fold) if recognised else None
-        ranges.append((start, stop, fold(inside, region.used, level + 1) if new is None else new))
+        new = joined.get((start, stop, kind)) or (recognised(of, fold) if recognised else None)
+        ranges.append((start, stop, fold(of.entries, of.used, level + 1) if new is None else new))
     return [*ranges, (last, len(entries), list(entries[last:]))] if last < len(entries) else ranges
 
 
