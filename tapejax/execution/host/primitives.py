@@ -232,9 +232,35 @@ def _reduce(fn: Function, initial: Callable[[np.dtype], Any] | None = None) -> C
         if dtype.kind == "b":
             raise Unsupported(eqn.primitive.name)
         start = initial(dtype)
-        return lambda x: np.asarray(fn(x, axis=axes, initial=start))
+
+        def reduce(x: Any) -> np.ndarray:
+            return _with_signs(
+                fn is np.max, functools.partial(np.any, axis=axes), x, np.asarray(fn(x, axis=axes, initial=start))
+            )
+
+        return reduce
 
     return make
+
+
+def _with_signs(largest: bool, any_of: Function, x: Any, z: np.ndarray) -> np.ndarray:
+    """`z`, the largest or least of the numbers `x`, with the sign that XLA gives a zero. `any_of` takes the place of the extreme.
+
+    To XLA 0.0 is larger than -0.0; NumPy takes any of them.
+    """
+    if z.dtype.kind != "f":
+        return z
+    negative = any_of((x == 0) & (np.signbit(x) != largest)) != largest
+    return np.copysign(z, np.where(negative, z.dtype.type(-1), z.dtype.type(1)), out=z, where=z == 0)
+
+
+def _larger(x: Any, y: Any) -> Any:
+    z = np.asarray(np.maximum(x, y))
+    return np.add(x, y, out=z, where=(x == 0) & (y == 0)) if z.dtype.kind == "f" else z
+
+
+def _smaller(x: Any, y: Any) -> Any:
+    return -_larger(-x, -y) if x.dtype.kind == "f" else np.minimum(x, y)
 
 
 def _least(dtype: np.dtype) -> Any:
@@ -460,6 +486,8 @@ def _along(fn: np.ufunc) -> Callable[[Equation], Function]:
 
         def along(x: Any) -> Any:
             sums = fn.accumulate(x, axis, dtype=dtype)
+            if fn in (np.maximum, np.minimum):
+                return _with_signs(fn is np.maximum, lambda y: np.logical_or.accumulate(y, axis), x, sums)
             return sums if begun is None else sums + begun
 
         if not eqn.params["reverse"]:
@@ -492,7 +520,7 @@ def _padded(sizes: Sequence[int], config: Sequence[Any]) -> Function:
     return pad if shape else lambda x, value: x
 
 
-def _reduce_window(fn: np.ufunc, initial: Callable[[np.dtype], Any]) -> Callable[[Equation], Function]:
+def _reduce_window(fn: Function, initial: Callable[[np.dtype], Any]) -> Callable[[Equation], Function]:
     """A slice for each place in the window."""
 
     def make(eqn: Equation) -> Function:
@@ -717,11 +745,11 @@ _NUMBERS: dict[str, Function] = {
     "mul": operator.mul,
     "neg": operator.neg,
     "abs": np.abs,
-    "max": np.maximum,
-    "min": np.minimum,
+    "max": _larger,
+    "min": _smaller,
     "square": np.square,
     "sign": _sign,
-    "clamp": lambda least, x, most: np.minimum(np.maximum(x, least), most),
+    "clamp": lambda least, x, most: _smaller(_larger(x, least), most),
 }
 
 _FLOATS: dict[str, Function] = {
@@ -839,8 +867,8 @@ PRIMITIVES: dict[str, Callable[[Equation], Function]] = {
     "conv_general_dilated": _convolution,
     "fft": _fft,
     "reduce_window_sum": _reduce_window(np.add, lambda dtype: 0),
-    "reduce_window_max": _reduce_window(np.maximum, _least),
-    "reduce_window_min": _reduce_window(np.minimum, _greatest),
+    "reduce_window_max": _reduce_window(_larger, _least),
+    "reduce_window_min": _reduce_window(_smaller, _greatest),
     "integer_pow": _integer_pow,
     "round": _with(_round),
     "iota_2x32_shape": _counts,

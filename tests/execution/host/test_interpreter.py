@@ -127,8 +127,7 @@ def test_every_primitive_on_special_numbers(dtype):
         assert a.dtype == b.dtype, name
         if a.dtype.kind == "f":
             np.testing.assert_allclose(a, b, rtol=32 * np.finfo(a.dtype).eps, atol=0, err_msg=name)
-            if name not in ("max", "min"):  # of 0.0 and -0.0 XLA takes now this, now that
-                assert (np.signbit(a) == np.signbit(b))[~np.isnan(b)].all(), name
+            assert (np.signbit(a) == np.signbit(b))[~np.isnan(b)].all(), name
         else:
             np.testing.assert_array_equal(a, b, err_msg=name)
 
@@ -196,3 +195,21 @@ def test_what_comes_back_to_a_maximum_is_the_same_before_and_after_the_compiler(
         y = jnp.max(x)
     found = tape.gradient(y, x, output_gradients=jnp.asarray(bad, jnp.float32))
     np.testing.assert_array_equal(found, jax.jit(jax.grad(lambda x: jnp.max(x) * bad))(x))
+
+
+@pytest.mark.parametrize(
+    "fn", [lax.max, lax.min, lambda x, y: lax.clamp(x, y, x + 1), lambda x, y: lax.clamp(x - 1, y, x)]
+)
+@pytest.mark.parametrize("shape", [(4,), (7, 4)])
+def test_a_maximum_of_two_zeros_has_the_sign_that_xla_gives(fn, shape):
+    x, y = (np.broadcast_to(np.array(zeros, "float32"), shape) for zeros in ([0, -0.0, 0, -0.0], [0, 0, -0.0, -0.0]))
+    (found,) = Interpreter(jax.jit(fn).trace(x, y).jaxpr)([x, y])
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(jax.jit(fn)(x, y)))
+
+
+@pytest.mark.parametrize("fn", [jnp.max, jnp.min, lax.cummax, lax.cummin])
+@pytest.mark.parametrize("x", [[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0], [-0.0, -1.0, 0.0], [1.0, 0.0, -0.0]])
+def test_a_reduction_of_zeros_has_the_sign_that_xla_gives(fn, x):
+    x = np.array(x, "float32")
+    (found,) = Interpreter(jax.jit(fn).trace(x).jaxpr)([x])
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(jax.jit(fn)(x)))
