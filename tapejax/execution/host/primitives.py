@@ -233,7 +233,7 @@ def _reduce(fn: Function, initial: Callable[[np.dtype], Any] | None = None) -> C
             raise Unsupported(eqn.primitive.name)
         start = initial(dtype)
 
-        def reduce(x: Any) -> np.ndarray:
+        def reduce(x: Any) -> Any:
             return _with_signs(
                 fn is np.max, functools.partial(np.any, axis=axes), x, np.asarray(fn(x, axis=axes, initial=start))
             )
@@ -243,7 +243,7 @@ def _reduce(fn: Function, initial: Callable[[np.dtype], Any] | None = None) -> C
     return make
 
 
-def _with_signs(largest: bool, any_of: Function, x: Any, z: np.ndarray) -> np.ndarray:
+def _with_signs(largest: bool, any_of: Function, x: Any, z: np.ndarray) -> Any:
     """`z`, the largest or least of the numbers `x`, with the sign that XLA gives a zero. `any_of` takes the place of the extreme.
 
     To XLA 0.0 is larger than -0.0; NumPy takes any of them.
