@@ -233,12 +233,8 @@ def _reduce(fn: Function, initial: Callable[[np.dtype], Any] | None = None) -> C
             raise Unsupported(eqn.primitive.name)
         start = initial(dtype)
 
-        def reduce(x: Any) -> Any:
-            return _with_signs(
-                fn is np.max, functools.partial(np.any, axis=axes), x, np.asarray(fn(x, axis=axes, initial=start))
-            )
-
-        return reduce
+        any_of = functools.partial(np.any, axis=axes)
+        return lambda x: _with_signs(fn is np.max, any_of, x, np.asarray(fn(x, axis=axes, initial=start)))
 
     return make
 
@@ -696,7 +692,7 @@ def _scatter(combine: Any) -> Callable[[Equation], Function]:
         gone = (*d.inserted_window_dims, *d.operand_batching_dims)
         left = iter([updates.shape[i] for i in d.update_window_dims])
         sizes = [1 if i in gone else next(left) for i in range(operand.ndim)]
-        last = _bounds(eqn, sizes)
+        last, extremes = _bounds(eqn, sizes), operand.dtype.kind == "f" and eqn.primitive.name[-3:] in ("max", "min")
 
         def scatter(x: Any, indices: Any, updates: Any) -> Any:
             y, shape = np.array(x), indices.shape[:-1]
@@ -719,6 +715,8 @@ def _scatter(combine: Any) -> Callable[[Equation], Function]:
                 y[at] = values
             else:
                 combine(y, at, values)
+                if extremes and not y.all() and any(np.signbit(z[z == 0]).any() for z in (x, updates)):
+                    raise Unsupported("zeros of two signs")
             return y
 
         return scatter
