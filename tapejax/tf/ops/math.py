@@ -688,7 +688,8 @@ def _sorted_segment(how: str) -> Callable[..., Tensor]:
         array = raw(data)
         require_kind(public.__name__, array, _SEGMENT_KINDS[how], "data")
         if ids.ndim != 1 or array.ndim == 0 or ids.shape[0] != array.shape[0]:
-            raise InvalidArgumentError(f"segment_ids must have shape ({np.shape(array)[:1]}), got {ids.shape}")
+            rows = f"one id for each row of data, whose shape is {array.shape}"
+            raise InvalidArgumentError(f"{public.__name__}: segment_ids must have {rows}; got shape {ids.shape}")
         if (np.diff(ids) < 0).any():
             raise InvalidArgumentError("segment_ids are not increasing: use tf.math.unsorted_" + public.__name__)
         if ids.size and ids[0] < 0:
