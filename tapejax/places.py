@@ -98,7 +98,8 @@ def transformation(place: Place) -> str:
 
 
 def _transformation(code: types.CodeType) -> str:
-    return _TRANSFORMATIONS.get(code.co_qualname, "") if code.co_filename.endswith("api.py") else ""
+    kind = _TRANSFORMATIONS.get(code.co_qualname, "")  # the quick question first: each operation asks it of its callers
+    return kind if kind and code.co_filename.endswith("api.py") else ""
 
 
 def without_own(places: Sequence[Place]) -> tuple[Place, ...]:
