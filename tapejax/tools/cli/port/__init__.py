@@ -17,8 +17,8 @@ Programs of these shapes are taken:
 Refused, with the line: steps whose operations change from one to the next, Python that reads a batch's values, optimizers
 and settings of them that have no equal in Optax, complex variables.
 
-OUT.py is run on the recorded batches, and its losses are compared with the program's (`comparing`), in a process of its own in
-which neither tapejax nor TensorFlow can be imported.
+OUT.py is run on the recorded batches, and its losses, and the parameters and state after the last of them, are compared with
+the program's (`comparing`), in a process of its own in which neither tapejax nor TensorFlow can be imported.
 """
 
 from .command import port as port

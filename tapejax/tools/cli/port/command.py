@@ -18,7 +18,7 @@ from .module import PortedModule
 from .observing import Observer, Place
 from .pieces import Refused, where
 
-TOLERANCE = 1e-3  # of a loss, relative to its size
+TOLERANCE = 1e-3  # of a loss, relative to its size, and of an entry of the parameters, to its change
 
 
 def port(
@@ -36,9 +36,9 @@ def port(
       out: the file to write.
       arguments: what the program finds in ``sys.argv[1:]``.
       steps: after how many training steps the program is ended; None: it runs to its end.
-      tolerance: how far losses may differ, relative to their size.
+      tolerance: how far losses may differ, relative to their size, and the parameters and state after the last step.
 
-    Returns the exit status: 0; 1 if losses differ by more or the written program fails; 2 if the program cannot be ported or
+    Returns the exit status: 0; 1 if these differ by more or the written program fails; 2 if the program cannot be ported or
     run, with the line that stopped it and what to do by hand on stderr.
     """
     path, target = Path(program).absolute(), Path(out).absolute()
@@ -90,10 +90,14 @@ def _write(observer: Observer, path: Path, target: Path, tolerance: float) -> in
     target.write_text(text)
     np.savez_compressed(target.with_suffix(".npz"), **data)
     kinds = len(module.steps.kinds)
-    expected = [module.expected(step) for step in observer.steps if step.number < STEPS]
-    losses, error = comparing.run(target)
+    first = [step for step in observer.steps if step.number < STEPS]
+    expected = [module.expected(step) for step in first]
+    losses, last, error = comparing.run(target)
     if error:
         error = str(Refused(where(observer.steps[0].gradients[0].block), "fails", error=error))
     status = comparing.compare(f"{path.name} and {target.name}", losses, error, expected, tolerance)
+    if not error:
+        ours, begin = (comparing.entries_of(module.last(step)) for step in (first[-1], None))
+        status |= comparing.compare_last(last, ours, begin, module.moved_by_rounding(first), tolerance)
     print(f"wrote {target.name} and {target.stem}.npz: {len(module.groups)} trained variables, {kinds} kind(s) of step")
     return status

@@ -1,4 +1,4 @@
-"""A written step, run without tapejax and TensorFlow, and its losses beside the program's."""
+"""A written step, run without tapejax and TensorFlow: its losses, and its last parameters and state, beside the program's."""
 
 from __future__ import annotations
 
@@ -7,30 +7,45 @@ import linecache
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from ....tape.recording import is_deleted
 
 STEPS = 20  # that are kept and compared, with their arguments
+Entries: TypeAlias = Mapping[str, np.ndarray]
 
 
-# Runs OUT.py where neither tapejax nor TensorFlow can be imported; prints the losses of its steps, and nothing else.
+# Runs OUT.py where neither tapejax nor TensorFlow can be imported; prints the losses of its steps, and nothing else. What the
+# last step gave goes to a file.
 _ALONE = """
 import contextlib, io, json, runpy, sys
 sys.modules |= dict.fromkeys(("tapejax", "tensorflow", "keras"))
+import jax, numpy
 with contextlib.redirect_stdout(io.StringIO()):
-    losses = runpy.run_path(sys.argv[1])["main"]()
+    losses, last = runpy.run_path(sys.argv[1])["main"]()
+leaves, _ = jax.tree_util.tree_flatten_with_path(last)
+numpy.savez(sys.argv[2], **{path[0].key + jax.tree_util.keystr(path[1:]): x for path, x in leaves})
 print(json.dumps(losses))
 """
 
 
-def run(target: Path) -> tuple[list[Any], str]:
-    """Runs the steps of OUT.py on the recorded batches; their losses, and the error that ended them."""
-    done = subprocess.run([sys.executable, "-P", "-c", _ALONE, str(target)], capture_output=True, text=True)
-    if done.returncode:
-        return [], failure(target, done.stderr) or f"exit status {done.returncode}"
-    return json.loads(done.stdout), ""
+def run(target: Path) -> tuple[list[Any], dict[str, np.ndarray], str]:
+    """Runs the steps of OUT.py on the recorded batches; their losses, what the last gave, and the error that ended them."""
+    with tempfile.TemporaryDirectory() as folder:
+        last = Path(folder, "last.npz")
+        command = [sys.executable, "-P", "-c", _ALONE, str(target), str(last)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            return [], {}, failure(target, done.stderr) or f"exit status {done.returncode}"
+        with np.load(last) as arrays:
+            return json.loads(done.stdout), dict(arrays), ""
 
 
 def failure(target: Path, printed: str) -> str:
@@ -75,3 +90,48 @@ def difference(ours: Sequence[float], theirs: Sequence[float], least: float) -> 
     pairs = [(x, y) for x, y in zip(ours, theirs, strict=True) if x != y and (x == x or y == y)]
     found = max((abs(x - y) / max(least, abs(x)) for x, y in pairs), default=0.0)
     return found if found == found else float("inf")
+
+
+def compare_last(last: Entries, expected: Entries, begin: Entries, moved: Set[str], tolerance: float) -> int:
+    """Prints how far what the last step gave is from the program's, and which entry is farthest; 0 for rounding.
+
+    Args:
+      last: what OUT.py gave, by the text of an entry's path.
+      expected: the program's.
+      begin: what it was at first.
+      moved: the entries that rounding alone has moved.
+    """
+    apart = {name: distance(x, last.get(name), begin.get(name, np.zeros(()))) for name, x in expected.items()}
+    beyond = [name for name, x in apart.items() if not x <= tolerance]
+    rounding = [name for name in beyond if name in moved]
+    rest = {name: x for name, x in apart.items() if name not in rounding}
+    most = max(rest, key=rest.__getitem__, default="none")
+    print(f"  after the last step, {len(rest)} entries; largest difference {rest.get(most, 0.0):.1e}: {most}", end=" ")
+    print(f"(tolerance {tolerance:.0e})")
+    for name in beyond:
+        said = "not compared, since its gradients are rounding" if name in moved else "beyond the tolerance"
+        print(f"  {said}: {name}, {apart[name]:.1e}")
+    return int(beyond != rounding)
+
+
+def entries_of(trees: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The leaves of trees that have names, by the texts of their paths."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(dict(trees))
+    return {path[0].key + jax.tree_util.keystr(path[1:]): np.asarray(x) for path, x in leaves if not is_deleted(x)}
+
+
+def distance(ours: np.ndarray, theirs: np.ndarray | None, begin: np.ndarray) -> float:
+    """The norm of a difference, relative to the change since the beginning, or to a hundredth of the size if that is more.
+    Integers must be the same."""
+    if theirs is None or ours.shape != theirs.shape:
+        return float("inf")
+    if bool(((ours == theirs) | (ours != ours) & (theirs != theirs)).all()):
+        return 0.0
+    values = ours.astype(complex)
+    size = max(_norm(values - begin), 1e-2 * _norm(values), 1e-38)
+    apart = float("inf") if ours.dtype.kind in "biu" else _norm(values - theirs) / size
+    return apart if apart == apart else float("inf")
+
+
+def _norm(x: np.ndarray) -> float:
+    return float(np.linalg.norm(x.ravel()))

@@ -27,7 +27,7 @@ from ...seeing.listing import identifier, unused
 from ...seeing.tables import sections
 from ...writing.graph import ValueMap
 from .comparing import STEPS
-from .observing import Applied, Carried, Gradient, Observer, Optimizer
+from .observing import Applied, Carried, Gradient, Observer, Optimizer, TrainingStep
 from .optimizers import optax_slots, optax_text, with_assigned_rate
 from .pieces import Kind, Piece, Refused, as_function, where
 from .steps import Steps
@@ -39,6 +39,7 @@ _TAKEN = (
 )
 MOST_SHOWN = 8  # variables, in the docstring
 _CARRY = "params", "state", "opt_state"
+ROUNDING = 64.0  # units of it, of the largest gradient: what is smaller is zero but for rounding
 
 
 class PortedModule:
@@ -505,11 +506,12 @@ class PortedModule:
             updates="\n\n\n".join(self.updates),
             steps=len(plan),
             choice=choice,
-            results=", ".join([*([] if evaluated else self.carry), *["losses"] * some, *["_"] * evaluated]),
+            results=", ".join([*([] if evaluated else self.carry), *["losses"] * some, *["grads"] * evaluated]),
             given=", ".join([*self.carry, "**batch(i)"]),
             step=plan[0] if one else "step",
             batch=PARTS["batch with numbers" if numbers else "batch"].replace("def f(", "def batch(").strip(),
             values="losses" if some else "params",
+            last=", ".join(f'"{name}": {name}' for name in self._compared()),
         )
         return text, data
 
@@ -550,8 +552,41 @@ class PortedModule:
         kind = self.steps.kind_of[step.number]
         if any(each.losses for each in self.steps.kinds):
             return tuple(piece.subject[kind.steps.index(step)].loss for piece in kind.losses)
-        after = self._tree({name: np.sum(np.asarray(x)) for name, x in self.steps.after(step).items()})
+        after = self._tree({name: np.sum(np.asarray(x)) for name, x in self.steps.after(step, "params").items()})
         return tuple(map(float, jax.tree.leaves(after)))
+
+    def last(self, step: TrainingStep | None) -> dict[str, Any]:
+        """What `main` returns beside the losses, as the program had it after this step; for None, what it was at first."""
+        steps = self.steps
+        if not steps.evaluated:
+            return {group: self._tree(steps.after(step, group)) for group in self._compared()}
+        step = step or self.observer.steps[0]
+        kind = steps.kind_of[step.number]
+        zeros = {name: np.zeros_like(steps.initial[name]) for name in steps.members("params")}
+        grads = []
+        for piece in (each for each in kind.sources if each.role != "rows"):
+            gradient: Gradient = piece.subject[kind.steps.index(step)]
+            pairs = zip(gradient.variables, gradient.found, strict=True)
+            grads.append(self._tree(zeros | {steps.name(v): x for v, x in pairs if x is not None}))
+        return {"grads": grads[0] if len(grads) == 1 else tuple(grads)}
+
+    def moved_by_rounding(self, steps: Sequence[TrainingStep]) -> set[str]:
+        """Parameters whose gradients in these steps are all next to nothing, as of a bias before a normalisation: an optimizer
+        that divides by their size makes as much of them as of others."""
+        largest: dict[str, float] = {}
+        for each in (each for step in steps for each in step.gradients):
+            pairs = zip(each.variables, each.found, strict=True)
+            sizes = {self.steps.names.get(id(v), ""): np.max(np.abs(x), initial=0.0) for v, x in pairs if x is not None}
+            most = max(sizes.values(), default=0.0)
+            for name in sizes.keys() & self.groups.keys():
+                units = sizes[name] / float(jnp.finfo(self.steps.initial[name].dtype).eps)
+                largest[name] = max(largest.get(name, 0.0), units / (most or 1.0))
+        small = [self.groups[name] for name, size in largest.items() if 0.0 < size < ROUNDING]
+        return {"params" + "".join(f"[{key!r}]" for key in path) for path in small}
+
+    def _compared(self) -> list[str]:
+        """What `main` returns of what `update` does, beside the losses."""
+        return ["grads"] if self.steps.evaluated else [name for name in self.carry if name != "opt_state"]
 
     def _step_call(self, kind: Kind) -> str:
         texts = {n: text if (text := kind.expressions.get(n)) not in (None, *_CARRY) else n for n in kind.arguments}

@@ -133,6 +133,7 @@ class TrainingStep:
     stale: list[Array] = field(
         default_factory=list
     )  # what then was a gradient, or what a variable held and does no more
+    held: dict[int, Array] = field(default_factory=dict)  # by the id of a variable what it held when the step ended
 
     @functools.cached_property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -336,6 +337,7 @@ class Observer:
         self._count += 1
         if not updated:
             return
+        step.held = {key: held(variable) for key, (variable, _) in self.names.items()}
         last = self.steps[-1].number if self.steps else -1
         if last >= STEPS and last & (last - 1):  # later ones are kept at the powers of two, and two of each shape
             alike = [each for each in self.steps if each.shapes == self.steps[-1].shapes]

@@ -190,14 +190,17 @@ class Steps:
         """The gradients that optimizers are given."""
         return [piece for kind in self.kinds for piece in kind.of_role("change")]
 
-    def after(self, step: TrainingStep) -> dict[str, Value]:
-        """What the trained variables held after a step."""
-        values = {name: self.initial[name] for name in self.members("params")}
+    def after(self, step: TrainingStep | None, group: str) -> dict[str, Value]:
+        """What the variables of a group held after a step, before any was set anew for the next; for None, at first."""
+        carried = {name: self.initial[name] for name in self.members(group)}
+        if step is None:
+            return carried
         for each in self.observer.steps[: self.observer.steps.index(step) + 1]:
-            values |= self.resets.get(each.number, {})
-            values |= {self.name(v): x for a in each.applied for v, x in zip(a.variables, a.after, strict=True)}
-            values |= {self.name(a.variable): a.after for a in each.assigned().values()}
-        return {name: values[name] for name in self.members("params")}
+            carried |= self.resets.get(each.number, {})
+            carried |= {self.names.get(key, ""): a.after for key, a in each.assigned().items()}
+        # of a variable what it held, whatever the order in which it was assigned and updated
+        held = step.held | {id(e.variable): e.before for e in reversed(step.resets)}
+        return {name: held.get(id(self.variables[name]), carried[name]) for name in self.members(group)}
 
     def places(self, step: TrainingStep) -> list[Place]:
         """Where gradients are taken and variables changed, which a printed step replaces."""

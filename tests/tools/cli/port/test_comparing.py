@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapejax.tools.cli.port.comparing import compare, difference
+from tapejax.tools.cli.port.comparing import compare, compare_last, difference, distance, entries_of
 
 
 def test_losses_are_compared_relative_to_their_size():
@@ -29,4 +29,37 @@ def test_a_loss_that_has_both_signs_is_compared_with_the_largest(capsys, losses,
 )
 def test_the_status_says_whether_losses_are_the_same(capsys, losses, error, status, said):
     assert compare("here", losses, error, [(1.0,), (2.0,)], 1e-3) == status
+    assert said in capsys.readouterr().out
+
+
+def test_entries_are_compared_relative_to_their_change_and_integers_exactly():
+    begin = np.full(4, 10.0, np.float32)
+    assert distance(begin + 1, begin + 1.001, begin) == pytest.approx(1e-3, rel=1e-2)
+    assert distance(begin, begin + 1e-4, begin) == pytest.approx(1e-3, rel=1e-2)  # of a hundredth of its size
+    assert distance(begin + 1, begin, begin) == pytest.approx(1.0)
+    assert distance(np.uint32([1, 1000]), np.uint32([1, 1001]), np.zeros(())) == float("inf")
+    assert distance(np.float32([np.nan, np.inf]), np.float32([np.nan, np.inf]), np.zeros(())) == 0.0
+    assert distance(np.float32([np.nan, 1.0]), np.float32([0.0, 1.0]), np.zeros(())) == float("inf")
+    assert distance(begin, begin[:2], begin) == distance(begin, None, begin) == float("inf")
+
+
+@pytest.mark.parametrize(
+    "last, moved, status, said",
+    [
+        ({"slow": 2.0}, (), 0, "after the last step, 2 entries; largest difference 0.0e+00: state['a']['w']"),
+        ({"slow": 1.0}, (), 1, "  beyond the tolerance: state['slow'], 1.0e+00\n"),
+        (
+            {"slow": 1.0},
+            ("state['slow']",),
+            0,
+            "not compared, since its gradients are rounding: state['slow'], 1.0e+00\n",
+        ),
+        ({}, (), 1, "  beyond the tolerance: state['slow'], inf\n"),
+    ],
+)
+def test_the_entry_that_differs_after_the_last_step_is_named(capsys, last, moved, status, said):
+    w = {"w": np.ones(2)}
+    trees = {"slow": 2.0, "a": w}, {"slow": 1.0, "a": {"w": np.zeros(2)}}, {"a": w} | last
+    expected, begin, theirs = (entries_of({"state": tree}) for tree in trees)
+    assert compare_last(theirs, expected, begin, {*moved}, 1e-3) == status
     assert said in capsys.readouterr().out

@@ -57,6 +57,7 @@ def check(program, folder, *options, tolerance=1e-3):
     assert "jax.value_and_grad" in text and "@jax.jit" in text
     steps, difference = re.search(r"(\d+) of \1 steps; largest difference (\S+)", printed).groups()
     assert int(steps) > 1 and float(difference) < tolerance
+    assert re.search(r"after the last step, [1-9]\d* entries; largest difference \S+: (params|state)\[", printed)
     lines = run(out).splitlines()
     for line in lines:
         ours, theirs = re.fullmatch(r"\d+ (\[.*?\]) (\[.*?\])", line).groups()
@@ -130,8 +131,9 @@ def ported(tmp_path, monkeypatch, capsys):
             done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=600)
             return done.returncode, done.stdout + done.stderr, out.read_text() if out.exists() else ""
         if not compare:
-            monkeypatch.setattr(comparing, "run", lambda target: ([], ""))
+            monkeypatch.setattr(comparing, "run", lambda target: ([], {}, ""))
             monkeypatch.setattr(comparing, "compare", lambda *args: 0)
+            monkeypatch.setattr(comparing, "compare_last", lambda *args: 0)
         status = main(["port", str(program), "-o", str(out), *options])
         captured = capsys.readouterr()
         return status, captured.out + captured.err, out.read_text() if out.exists() else ""
@@ -281,6 +283,71 @@ def test_a_written_step_that_fails_is_told_by_its_line_and_the_program_s(ported,
     assert re.search(r"out\.py:\d+: `.*@ 2\.5.*`: \w+Error: ", printed) and "by hand:" in printed
 
 
+@pytest.mark.parametrize(
+    "code, wrong, entry",
+    [
+        ("    state = state |", "    _ = state |", "state['slow']"),  # an average that no loss reads stays as it was
+        ("    return updated, state,", "    return params, state,", "params['w']"),
+    ],
+)
+def test_parameters_and_state_that_differ_after_the_last_step_are_named(ported, monkeypatch, code, wrong, entry):
+    written = module.PortedModule.written
+
+    def with_fault(self):
+        text, data = written(self)
+        assert text.count(code) == 1
+        return text.replace(code, wrong), data
+
+    monkeypatch.setattr(module.PortedModule, "written", with_fault)
+    loop = LOOP + "\n    slow.assign(0.9 * slow + 0.1 * w)"
+    begin = BEGIN.replace("rng =", "slow = tf.Variable([0.5, -0.5])\nrng =")
+    status, printed, _ = ported(begin.format(block=PLAIN, loop=loop), compare=True)
+    assert status == 1 and f"  beyond the tolerance: {entry}, " in printed, printed
+    assert ("this is no rounding" in printed) == (entry == "params['w']"), "a loss reads the parameters alone"
+
+
+def test_a_variable_is_compared_as_it_was_before_it_is_set_anew(ported):
+    """What the program puts into it after the last step that is compared is of the step after."""
+    loop = "for i in range(5):\n    step(start)\n    w.assign([0.1 * i, 1.0])"
+    begin = BEGIN.replace("rng =", "start = tf.constant([1.0, 2.0])\nrng =")
+    status, printed, _ = ported(begin.format(block=PLAIN, loop=loop), compare=True)
+    assert status == 0 and "after the last step, 1 entries; largest difference" in printed, printed
+
+
+NORMALISED = """
+import numpy as np
+import tensorflow as tf
+
+w, b = tf.Variable([[0.5, -0.5], [0.2, 0.1]], name="w"), tf.Variable([0.1, 0.3], name="b")
+rng = np.random.default_rng(0)
+
+
+def step(x):
+    with tf.GradientTape() as tape:
+        h = x @ w + b
+        loss = tf.reduce_mean(tf.nn.relu((h - tf.reduce_mean(h, 0)) / tf.math.reduce_std(h, 0)) ** 3)
+    for v, g in zip((w, b), tape.gradient(loss, (w, b))):
+        v.assign_sub(0.01 * g / (tf.abs(g) + 1e-12))
+
+
+for i in range(6):
+    step(tf.constant(rng.normal(size=(16, 2)), tf.float32))
+"""
+
+
+def test_a_parameter_whose_gradient_is_rounding_is_no_difference(ported, monkeypatch):
+    """A bias before a normalisation, under an optimizer that divides by the size of the gradient."""
+    written = module.PortedModule.written
+    last = "    return history, {"
+    other = '    params["b"] = params["b"] + 1.0\n' + last
+    monkeypatch.setattr(
+        module.PortedModule, "written", lambda self: (written(self)[0].replace(last, other), written(self)[1])
+    )
+    status, printed, _ = ported(NORMALISED, compare=True)
+    assert status == 0 and "not compared, since its gradients are rounding: params['b'], " in printed, printed
+    assert "after the last step, 1 entries; largest difference" in printed
+
+
 BEFORE = """
 import numpy as np
 import tensorflow as tf
@@ -326,6 +393,7 @@ def test_an_average_of_what_is_trained_is_in_the_state_though_no_loss_reads_it(p
     begin = BEGIN.replace("rng =", "slow = tf.Variable([0.5, -0.5])\nrng =")
     status, printed, text = ported(begin.format(block=PLAIN, loop=loop), compare=True)
     assert status == 0 and "4 of 4 steps" in printed, printed
+    assert "after the last step, 2 entries; largest difference" in printed
     after = "import runpy, sys; m = runpy.run_path(sys.argv[1]); params, state = m['init']()\n"
     after += "for i in range(4):\n    params, state, _ = m['update'](params, state, **m['batch'](i))\n"
     after += "print(state['slow'].tolist())"
