@@ -15,7 +15,9 @@ from ...seeing.parameters import is_parameter_name
 from .observing import Block
 
 # Names of OUT.py, and of what `update` computes.
-_TAKEN = "params state opt_state loss update init main value grads found updated changes assigned batch tree".split()
+_TAKEN = (
+    "params state opt_state loss update init main value grads found updated changes assigned slots batch tree".split()
+)
 
 
 def same(a: Value, b: Value) -> bool:

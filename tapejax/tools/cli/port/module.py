@@ -36,8 +36,10 @@ PARTS = sections(Path(__file__).with_name("parts.txt"))
 # Names of OUT.py that printed functions must not have: those at its top, and those in `update`.
 _TAKEN = (
     "NPZ Path as_keras with_rate restored optax init update main tree merged total batch found updated changes assigned"
+    " slots"
 )
 MOST_SHOWN = 8  # variables, in the docstring
+WIDTH = 118  # of what is not printed of a recording
 _CARRY = "params", "state", "opt_state"
 ROUNDING = 64.0  # units of it, of the largest gradient: what is smaller is zero but for rounding
 
@@ -138,7 +140,8 @@ class PortedModule:
         """Code for `state` with these parts, which have these names, in it."""
         tops = {self.paths[name][0] for name in names}
         if {name for name in self.steps.members("state") if self.paths[name][0] in tops} == set(names):
-            return " | ".join(["state", *parts])
+            alone = len(parts) == 1 and parts[0][0] == "{"
+            return f"{{**state, {parts[0][1:]}" if alone else " | ".join(["state", *parts])
         text = "state"
         for part in parts:
             text = f"{self._helper('merged')}({text}, {part})"
@@ -222,10 +225,12 @@ class PortedModule:
             all(len(path) > 1 and path[0] == paths[0][0] for path in paths) and not self.groups.keys() & piece.targets
         )
         top = paths[0][0] if alike else ""
-        function = self._printed(kind, piece, f"new_{top}" if top else "assigned_values", top=top)
+        function = self._printed(kind, piece, f"new_{_unnumbered(top)}" if top else "assigned_values", top=top)
         call = self._call(kind, piece, function, updated)
         if top:
-            state_lines.append(f"{{{top!r}: {call}}}")
+            entry = f"{top!r}: {call}}}"
+            several = bool(state_lines) and state_lines[-1][0] == "{"  # models, or lists, beside one another
+            state_lines[-1:] = [f"{state_lines[-1][:-1]}, {entry}"] if several else [*state_lines[-1:], f"{{{entry}"]
             return updated
         trained = [n for n in piece.targets if n in self.groups]
         rest = [n for n in piece.targets if n not in self.groups]
@@ -290,7 +295,7 @@ class PortedModule:
             rate = unused("learning_rate", kind.arguments)
             kind.arguments[rate], kind.expressions[rate] = [each.rate for each in piece.subject], None
             state = f"{self._helper('with_rate')}({state}, {rate})"
-        new = "opt_state" if one else f"{optimizer}_state"
+        new = "opt_state" if one else "slots"
         lines = [
             f"changes, {new} = {optimizer}.update({grads}, {state}, {self._part(updated, names)})",
             f"updated = {self._replaced(updated, names, f'optax.apply_updates({self._part(updated, names)}, changes)')}",
@@ -317,7 +322,7 @@ class PortedModule:
             tree = self._tree(values)
             if group == "state" or group in ("params", "updated") and piece.role == "assign":
                 path = trees.common_path(self.paths[n] for n in piece.labels.get(group, ()))
-                own = path[-1] if path and piece.role in ("assign", "change") else "params"
+                own = _unnumbered(path[-1]) if path and piece.role in ("assign", "change") else "params"
                 if path and own not in {*given, *piece.arguments.values()}:
                     name, code, tree = own, code + "".join(f"[{key!r}]" for key in path), trees.part_at(tree, path)
             given[name] = code, tree
@@ -608,7 +613,7 @@ class PortedModule:
         for kind in self.steps.kinds:
             shown = [f"{n}~{_type_text(values[0])}" for n, values in kind.arguments.items()]
             lines += [f"{kind.name}: {', '.join(shown)}"] if shown else []
-        wrapped = [row for line in lines for row in textwrap.wrap(line, 118, subsequent_indent="    ")]
+        wrapped = [row for line in lines for row in textwrap.wrap(line, WIDTH, subsequent_indent="    ")]
         return "\n".join(wrapped).replace("~", " ") + "\n"
 
     def _file(self, file: str) -> str:
@@ -641,7 +646,7 @@ class PortedModule:
             if kind.name == "update":
                 lines += [f"#   {self._file(f)}{n}: {linecache.getline(f, n).strip()}"[:110] for f, n in runs[0]]
         lines += [*self._where_set(), *dict.fromkeys(self.notes)]
-        return "\n".join(row for line in lines for row in textwrap.wrap(line, 118, subsequent_indent="#     "))
+        return "\n".join(row for line in lines for row in textwrap.wrap(line, WIDTH, subsequent_indent="#     "))
 
 
 def _renumbered(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -658,15 +663,18 @@ def _renumbered(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     ]
 
 
+def _unnumbered(name: str) -> str:
+    """What `target_1` and `target_2` are each: a function of one may be that of the other."""
+    return re.sub(r"_\d+$", "", name)
+
+
 def _laid_out(lines: Sequence[str], indent: str = "") -> Iterator[str]:
-    """Assignments and `return`s in the width of printed code."""
+    """Assignments and `return`s, each in one line as long as those of parts.txt if it fits, else broken as printed code."""
     for line in lines:
-        node = ast.parse(line).body[0]
-        plain = len(indent + line) <= layout.WIDTH and "'" not in line
-        if not plain and isinstance(node, (ast.Assign, ast.Return)) and node.value is not None:
-            yield from layout.statement(line[: node.value.col_offset], node.value, indent)
-        else:
-            yield indent + line
+        value = vars(ast.parse(line).body[0])["value"]
+        head = line[: value.col_offset]
+        single = f"{indent}{head}{layout.text_of(value)}" if "'" in line else indent + line
+        yield from [single] if len(single) <= WIDTH else layout.statement(head, value, indent)
 
 
 def _type_text(value: Value) -> str:

@@ -52,7 +52,7 @@ def test_entries_are_compared_relative_to_their_change_and_integers_exactly():
             {"slow": 1.0},
             ("state['slow']",),
             0,
-            "not compared, since its gradients are rounding: state['slow'], 1.0e+00\n",
+            "not compared, moved by rounding: state['slow'], 1.0e+00\n",
         ),
         ({}, (), 1, "  beyond the tolerance: state['slow'], inf\n"),
     ],
