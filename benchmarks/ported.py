@@ -1,7 +1,8 @@
 """What `tapejax port` makes of programs as practitioners write them: ``python -m benchmarks.ported [NAME ...]``.
 
 For each program of `tests/tools/cli/port/practice` a row of the table in docs/porting.md: the lines of OUT.py that are not blank,
-the largest difference of a loss, and the CPU time of OUT.py and of ``tapejax run``, compiling and imports included.
+the largest difference of a loss, and of an entry of the parameters and state after the last step, and the CPU time of OUT.py
+and of ``tapejax run``, compiling and imports included.
 """
 
 import os
@@ -33,17 +34,18 @@ def row(name: str, folder: Path) -> str:
     program, out = str(ROOT / "tests/tools/cli/port/practice" / f"{name}.py"), folder / f"{name}.py"
     printed, _ = run("-m", "tapejax", "port", program, "-o", str(out))
     match = re.search(r"(\d+) of \d+ steps; largest difference (\S+)", printed)
-    assert match is not None, printed
+    last = re.search(r"entries; largest difference (\S+):", printed)
+    assert match is not None and last is not None, printed
     lines = sum(map(bool, out.read_text().splitlines()))
     _, ported = run(str(out))
     _, whole = run("-m", "tapejax", "run", program)
-    return f"| {name} | {lines} | {match[1]} | {match[2]} | {ported:.1f} | {whole:.1f} |"
+    return f"| {name} | {lines} | {match[1]} | {match[2]} | {last[1]} | {ported:.1f} | {whole:.1f} |"
 
 
 def main() -> None:
     print(
-        "| program | lines | steps | loss difference | CPU s, OUT.py | CPU s, `tapejax run` |",
-        "|---|" + "---:|" * 5,
+        "| program | lines | steps | loss difference | last difference | CPU s, OUT.py | CPU s, `tapejax run` |",
+        "|---|" + "---:|" * 6,
         sep="\n",
     )
     with tempfile.TemporaryDirectory() as folder:
