@@ -28,7 +28,7 @@ from ..writing.graph import ValueSet
 from . import transforms
 from .again import adopted
 from .inside import CASTS, OPERATIONS, frames_of, program_of
-from .regions import restricted
+from .regions import parts
 
 
 def recording_of(entry: Entry, recording: Recording) -> Recording | None:
@@ -54,7 +54,8 @@ def recording_of(entry: Entry, recording: Recording) -> Recording | None:
     if not outputs:
         return None
     folded = transforms.folded(inside, outputs)
-    folded.entries = restricted(folded.entries, outputs)
+    every = zip(parts(folded.entries, outputs), folded.entries, strict=True)
+    folded.entries = [part or entry for part, entry in every if part or entry.outputs]
     return adopted(folded, outputs, entry)
 
 
@@ -220,7 +221,7 @@ def run(
         made, ins = [v for eqn in equations for v in eqn.outvars], _read_by(equations)
         # what nobody reads may be what a derivative is of
         inside = any(map(transformation, places))
-        outs = [v for v in made if last.get(v, 0) > i or inside or v not in last and v.aval.shape == ()]
+        outs = [v for v in made if last.get(v, len(groups)) > i or inside]
         op = Op(_name(equations), _as_function(jaxpr.replace(invars=ins, eqns=equations, outvars=outs)))
         values = read(ins)
         results = active.distinct(op.fn(*values), values)

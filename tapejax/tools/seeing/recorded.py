@@ -36,6 +36,7 @@ from ..writing.iteration import Substitution
 from . import again, jitted, layout, rolling, scopes, sources, templates, trees
 from .callers import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at, stored_inside
 from .inside import program_of, traced
+from .last_round import LastRounds
 from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, texts_at, unused
 from .operations import Code, pattern_of, written
@@ -196,7 +197,7 @@ class Writer:
         if not stores:
             self._calls = [(*(each._replace(instruction=-1) for each in own[:1]), *own[1:]) for own in self._calls]
         self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
-        self.sourced = Sourced(self)
+        self.sourced, self.last_rounds = Sourced(self), LastRounds(self)
         self._around: list[tuple[int, int, int]] = []  # the positions of what opened calls did, with that of each call
         self._checkpoints: set[int] = set()  # the calls that are computed again for a derivative
         self._opened: dict[int, tuple[Recording, ValueMap[int]] | None] = {}
@@ -238,10 +239,10 @@ class Writer:
         if not (self.folds and line.calls):
             return self._by_leaf(line)
         if position not in self._opened:
+            self.last_rounds.note(line)
             entry = self._entries[position]
-            own = (
-                self._recording if position < len(self._recording.entries) else Recording()
-            )  # of a call that was opened
+            # another one of a call that was opened
+            own = self._recording if position < len(self._recording.entries) else Recording()
             inside = again.recording_of(entry) if isinstance(line.op, JointOp) else jitted.recording_of(entry, own)
             entries = [] if inside is None else inside.entries
             around = calls_of(entries)
@@ -313,9 +314,8 @@ class Writer:
             equations = [eqn for eqn, _ in needed(program, [end])]
             read = {end, *(v for eqn in equations for v in eqn.invars if not isinstance(v, Literal))}
             used = [i for i, v in enumerate(jaxpr.invars) if v in read]
-            part = functools.partial(
-                eval_jaxpr, jaxpr.replace(eqns=equations, outvars=[end]), contents.consts_of(program)
-            )
+            own = jaxpr.replace(eqns=equations, outvars=[end])
+            part = functools.partial(eval_jaxpr, own, contents.consts_of(program))
             op = Op(line.op.name, restricted(part, line.inputs, used))
             active = tuple([k for k, i in enumerate(used) if i in line.active_ins])
             ins = [line.inputs[i] for i in used]
@@ -345,6 +345,7 @@ class Writer:
             ended = scope.makes & {self.places[x][0] for x in made if x in self.places}
             for x in (x for tree in ended if scope.uses(tree) for x in jax.tree.leaves(self.shapes[tree])):
                 scope.key(x)  # all of it is made
+            self.last_rounds.keys.update(scope.key(x) for x in made if self.last_rounds.shown.get(x) == depth)
             wanted = [x for x in made if x in scope.used]
             place = sources.place_of(part[-1]) if wanted and not call and apart.isdisjoint(made) else None
             spelled = None if place is None else self.sourced.spelled(part, place, scope, wanted)
@@ -640,7 +641,7 @@ class Writer:
     def _applied(self, code: CodeType, function: Definition, handed: Mapping[Key, str], caller: Running) -> ast.expr:
         """A call of the printed function that `function` is; or what it does, if that is a call or one operation."""
         raw = self._raw(function, "f")  # before lines are laid out, which depends on the names around
-        trees.map_leaves(function, self.names, self.shapes)
+        trees.map_leaves(function, self.names, self.shapes, self.last_rounds.keys)
         rolling.roll(function, self.names, self.shapes)
         scopes.inline(function, self.names)
         called = function.forwarded()

@@ -39,6 +39,7 @@ def roll(function: Definition, names: KeyNames, shapes: Mapping[str, Any]) -> No
         function.statements = [
             templates.changed(s, headers.Plain(counters)) if s.loop else s for s in function.statements
         ]
+    trees.remove_unused(function, names)
 
 
 class _Rolling:

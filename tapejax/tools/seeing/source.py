@@ -339,8 +339,10 @@ class PrintedModule:
             places += [(x, (hint, *way)) for way, x in trees.leaves_of(given[hint])]
         writer.lines(program, values)  # which opens calls
         writer.take_trees(ValueMap(each for each in ValueMap(places).items() if each[1]), given, parts.places())
-        lines = writer.lines(program, values)
-        writer.results = callers.Results(lines, [leaf.array for leaf in parts.ends.leaves])
+        results = [leaf.array for leaf in parts.ends.leaves]
+        fixed = [*parts.held(), *(each.array for each in parts.arguments)]
+        lines = writer.last_rounds.filled(writer.lines(program, values), fixed, results)
+        writer.results = callers.Results(lines, results)
         varying = ValueSet(values[slot] for slot in program.sources if slot is not None)
         watched = parts.recording.watched.values()  # from the beginning on, so that nothing holds them constant
         scope = recorded.Scope(given=[x for x, begin in watched if x in varying and not begin])
@@ -356,8 +358,7 @@ class PrintedModule:
 
         writer.want_trees([leaf.array for leaf in parts.ends.leaves], scope)
         result = layout.parsed(packed(parts.target, iter(ends), like))
-        fixed = [values[slot] for slot in program.sources if slot is not None]
-        fixed += [*parts.held(), *(each.array for each in parts.arguments)]
+        fixed += [values[slot] for slot in program.sources if slot is not None]
         every = lines if self.flat else writer.sourced.add_constant_lines(lines, parts.recording, fixed)
         statements = writer.block(every, callers.depth_of(lines), scope)
         names = writer.names
@@ -373,7 +374,7 @@ class PrintedModule:
             function.comment = f"# for {types}" if types else ""
         if not self.flat:
             writer.shapes |= {key: writer.shapes[root] for root, key in roots.items() if root in writer.shapes}
-            trees.map_leaves(function, names, writer.shapes)
+            trees.map_leaves(function, names, writer.shapes, writer.last_rounds.keys)
             rolling.roll(function, names, writer.shapes)
         self._name_constants(parts, scope, function)
         scopes.inline(function, names, values=not self.flat)

@@ -216,8 +216,9 @@ def item(root: str, path: Path) -> ast.expr:
     return found
 
 
-def map_leaves(function: Definition, names: KeyNames, shapes: Shapes) -> None:
-    """Replaces trees whose leaves are computed alike from those of others, and lists of all leaves in sums."""
+def map_leaves(function: Definition, names: KeyNames, shapes: Shapes, unread: Iterable[Key] = ()) -> None:
+    """Replaces trees whose leaves are computed alike from those of others, and lists of all leaves in sums. `unread`: what stays
+    though nothing reads it."""
     mapping, done = _Mapping(function, names, shapes), list[Statement]()
     for s in function.statements:
         if s.function is not None:
@@ -226,8 +227,16 @@ def map_leaves(function: Definition, names: KeyNames, shapes: Shapes) -> None:
         done += [*mapping.defined(), s]
     function.result = mapping.mapped(function.result)
     function.statements = [*done, *mapping.defined()]
+    remove_unused(function, names, unread)
+
+
+def remove_unused(function: Definition, names: KeyNames, unread: Iterable[Key] = ()) -> None:
+    """Removes the statements whose results nothing reads, in the rounds of loops, too. `unread`: those that stay all the same."""
+    for s in function.statements:
+        if s.loop is not None and s.function is not None:
+            remove_unused(s.function, names)
     while True:
-        used = names.roots(sum((s.keys() for s in function.statements), keys_of(function.result)))
+        used = names.roots(sum((s.keys() for s in function.statements), keys_of(function.result))).union(unread)
         kept = [s for s in function.statements if s.effects or any(out in used for out in s.outs)]
         if len(kept) == len(function.statements):
             return
