@@ -60,7 +60,7 @@ def inner(params, inputs):
 
 
 def f(params):
-    right, left = inner(params, c0)
+    right, left = inner(params, inputs)
     loss = jnp.mean((left - right) ** 2)
     return loss
 """
@@ -100,7 +100,7 @@ def model(params, inputs):
 
 
 def f(params):
-    loss = jnp.mean(model(params, c0) ** 2)
+    loss = jnp.mean(model(params, inputs) ** 2)
     return loss
 """
     check(tape, loss, model.trainable_variables, text)
@@ -237,8 +237,7 @@ def measure(y_true, y_pred):
     y_pred = (
         y_pred
         * jnp.minimum(
-            jax.lax.rsqrt(jnp.sum(jnp.square(y_pred), axis=1, keepdims=True)),
-            10000000.0,
+            jax.lax.rsqrt(jnp.sum(jnp.square(y_pred), axis=1, keepdims=True)), 1e7
         )
     )
 """,
