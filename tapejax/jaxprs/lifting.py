@@ -89,7 +89,7 @@ def _bind_lifted(primitive: Primitive, params: Params, args: Values, lifted: dic
         if primitive.name in _REBUILD:
             return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, xs, lifted))
     closed_over = refusing_derivatives(params.get("name", primitive.name))
-    jax.tree.map(closed_over, constants)
+    list(map(closed_over, constants))
     if primitive.name in RULES:
         count = params["num_consts"]
         args = [*map(closed_over, args[:count]), *args[count:]]

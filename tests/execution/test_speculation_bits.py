@@ -55,9 +55,12 @@ NO_OPERATIONS = set(
 )
 # Their other operand is an axis, a distance or an integer exponent, or they ask for values.
 NO_NUMBERS = set("cumlogsumexp cummax cummin cumprod cumsum histogram_bin_edges integer_pow roll".split())
-# The first makes a function with a rule at each call, which is another operation each time; the rule of the second has on the
-# newest JAX a rule of its own, and so on without end.
-NEVER_AHEAD = {"sinc", "i0"}
+# It makes a function with a rule at each call, which is another operation each time.
+NEVER_AHEAD = {"sinc"}
+if jax.__version_info__ >= (0, 11):
+    NEVER_AHEAD.add("i0")  # its rule has a rule of its own, and so on without end
+# Of a product of two reciprocal roots XLA's cheap passes gave another last digit ahead than alone, on one CPU.
+TWO_ROOTS = {"acosh", "arccosh"}
 # XLA's cheap passes, by which tests compile, round its loop's last digit as other operations stand around it.
 ROUNDED = {"digamma", "polygamma"}
 CHAINS = {
@@ -159,8 +162,7 @@ def test_each_operation_with_a_number(name, monkeypatch, no_shadow):
 @pytest.mark.parametrize("name", sorted(UNARY.keys() - ROUNDED))
 def test_each_operation(name, monkeypatch, no_shadow, request):
     fn, _ = UNARY[name]
-    # XLA's cheap passes, by which tests compile, round a reciprocal root one way or another on some CPUs (`acosh`).
-    units = 0 if request.config.getoption("optimized") else 2
+    units = 2 if name in TWO_ROOTS and not request.config.getoption("optimized") else 0
     held = check(monkeypatch, [fn, lambda x: jnp.add(fn(jnp.add(x, 0.0)), 0.0), lambda x: fn(fn(x))], units=units)
     assert held or name in NEVER_AHEAD
 

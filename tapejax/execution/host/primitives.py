@@ -232,19 +232,18 @@ def _reduce(fn: Function, initial: Callable[[np.dtype], Any] | None = None) -> C
         if dtype.kind == "b":
             raise Unsupported(eqn.primitive.name)
         start = initial(dtype)
-
         any_of = functools.partial(np.any, axis=axes)
         return lambda x: _with_signs(fn is np.max, any_of, x, np.asarray(fn(x, axis=axes, initial=start)))
 
     return make
 
 
-def _with_signs(largest: bool, any_of: Function, x: Any, z: np.ndarray) -> Any:
+def _with_signs(largest: bool, any_of: Function, x: Any, z: Any) -> Any:
     """`z`, the largest or least of the numbers `x`, with the sign that XLA gives a zero. `any_of` takes the place of the extreme.
 
     To XLA 0.0 is larger than -0.0; NumPy takes any of them.
     """
-    if z.dtype.kind != "f":
+    if z.dtype.kind != "f" or z.all():
         return z
     negative = any_of((x == 0) & (np.signbit(x) != largest)) != largest
     return np.copysign(z, np.where(negative, z.dtype.type(-1), z.dtype.type(1)), out=z, where=z == 0)
@@ -692,7 +691,7 @@ def _scatter(combine: Any) -> Callable[[Equation], Function]:
         gone = (*d.inserted_window_dims, *d.operand_batching_dims)
         left = iter([updates.shape[i] for i in d.update_window_dims])
         sizes = [1 if i in gone else next(left) for i in range(operand.ndim)]
-        last, extremes = _bounds(eqn, sizes), operand.dtype.kind == "f" and eqn.primitive.name[-3:] in ("max", "min")
+        last, extremes = _bounds(eqn, sizes), operand.dtype.kind == "f" and combine in (np.maximum.at, np.minimum.at)
 
         def scatter(x: Any, indices: Any, updates: Any) -> Any:
             y, shape = np.array(x), indices.shape[:-1]
@@ -715,7 +714,7 @@ def _scatter(combine: Any) -> Callable[[Equation], Function]:
                 y[at] = values
             else:
                 combine(y, at, values)
-                if extremes and not y.all() and any(np.signbit(z[z == 0]).any() for z in (x, updates)):
+                if extremes and not y.all() and np.signbit(np.append(x[x == 0], updates[updates == 0])).any():
                     raise Unsupported("zeros of two signs")
             return y
 

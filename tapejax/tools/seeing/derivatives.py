@@ -45,10 +45,10 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     targets = [None if slot is None else values[slot] for slot in op.program.targets]
     if found is None:
         return []
-    if isinstance(op, PullOp) and sources[0] in _varying(line, scope):
-        return _Derivative(
-            writer, line, op, before, depth, scope, sources, targets, found, _varying(line, scope)
-        ).pulled(op.origin)
+    varying = _varying(line, scope)
+    if isinstance(op, PullOp) and sources[0] in varying:
+        pull = _Derivative(writer, line, op, before, depth, scope, sources, targets, found, varying)
+        return pull.pulled(op.origin)
     made = {slot for step in op.program.steps for slot in step.outs}
     parts = _parts(line, found, made, scope)
     held = [x for x in sources if x is not None]
@@ -60,7 +60,6 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
         return write(writer, parts[0], before, depth, scope)
     if not all(map(has_tangent, (x for x in (*sources, *targets) if x is not None))):
         return []
-    varying = _varying(line, scope)
     if op.kind != "vjp" and not _is_computed_again(line, varying, scope):
         return []
     return _Derivative(writer, line, op, before, depth, scope, sources, targets, found, varying).statements()

@@ -21,7 +21,7 @@ from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
 from ...tape.sweep import sweep
 from ..writing.graph import Graph, ValueMap, ValueSet
-from .regions import Fold, Region, is_back, matched, program_of, restricted, run
+from .regions import Fold, Region, is_back, matched, restricted, run, tracing
 
 # The number that a gradient is of is looked for among so many, the last ones of its function: others may be returned beside it.
 NUMBERS = 8
@@ -106,7 +106,7 @@ def _sources(region: Region, forward: Sequence[Entry], number: Value, results: V
 
         return list(_KINDS[region.kind][0](of)([now[x] for x in sources]))
 
-    if (program := program_of(entries, results, inputs)) is None:
+    if (is_traced := tracing(entries, results, inputs)) is None:
         return None  # the user's Python would run once more
     sources = matched(results, moving, pulled(moving, *inputs))
-    return sources if sources and program(functools.partial(pulled, sources)) else None
+    return sources if sources and is_traced(functools.partial(pulled, sources)) else None

@@ -23,7 +23,7 @@ from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tape.sweep import sweep
 from ..writing.graph import Graph, ValueMap, ValueSet
-from .regions import Fold, Region, around, is_back, matched, program_of, restricted, run
+from .regions import Fold, Region, around, is_back, matched, restricted, run, tracing
 from .tangents import TARGETS, alike
 
 Run: TypeAlias = tuple[int, int, str]  # positions of entries, and what ran there
@@ -103,10 +103,10 @@ def _pulled(forward: Region, back: Region) -> Iterator[Pulled]:
         own = [x for x, _ in Graph(entries).leaves(targets)]
         moving, inputs = list(filter(has_tangent, own)), [*ValueSet([*own, *leaves])]
         pull = functools.partial(_pull, entries, targets, cotangents, inputs)
-        if (program := program_of(both, results, inputs)) is None:
+        if (is_traced := tracing(both, results, inputs)) is None:
             return  # the user's Python would run once more
         sources = matched(results, moving, pull(moving, *inputs))
-        if sources and program(functools.partial(pull, sources)):
+        if sources and is_traced(functools.partial(pull, sources)):
             yield Pulled(targets, cotangents, sources, results)
             return
 

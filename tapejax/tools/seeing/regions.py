@@ -143,7 +143,7 @@ def run(entries: Sequence[Entry], wanted: Values, known: ValueMap[Value]) -> lis
     return [known.get(x, x) for x in wanted]
 
 
-def program_of(entries: Sequence[Entry], wanted: Values, inputs: Values) -> Callable[[Callable[..., Any]], bool] | None:
+def tracing(entries: Sequence[Entry], wanted: Values, inputs: Values) -> Callable[[Callable[..., Any]], bool] | None:
     """Whether a function of `inputs` traces to the operations that lead to what is `wanted`; None: Python would run again."""
     recorded = jax.make_jaxpr(lambda *xs: run(entries, wanted, ValueMap(zip(inputs, xs, strict=True))))(*inputs)
     if recorded.effects or contents.contains(recorded, "pure_callback"):

@@ -22,7 +22,7 @@ from ...tape.recording import Entry, Recording
 from ...tape.sweep import push
 from ..writing.congruence import close
 from ..writing.graph import Graph, ValueMap, ValueSet
-from .regions import Fold, Region, program_of, restricted, run
+from .regions import Fold, Region, restricted, run, tracing
 
 Directions: TypeAlias = list[tuple[Value, Value]]  # what the derivative is with respect to, each with its tangent
 
@@ -93,11 +93,11 @@ def _pushed(region: Region, result: Value, known: Directions | None) -> Iterator
         forward = restricted(region.entries, [target])
         own = [x for x, _ in Graph(forward).leaves([target])]
         inputs = [*ValueSet([*own, *leaves])]
-        if (program := program_of(entries, [result], inputs)) is None:
+        if (is_traced := tracing(entries, [result], inputs)) is None:
             return  # the user's Python would run once more
         for directions in [known] if known else _directions([x for x in own if has_tangent(x)], own, leaves):
             pushed = functools.partial(_push, forward, target, inputs, directions)
-            if close(pushed(*inputs), result) and program(pushed):
+            if close(pushed(*inputs), result) and is_traced(pushed):
                 yield _Pushed(target, result, directions)
                 return
 

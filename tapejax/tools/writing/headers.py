@@ -236,9 +236,11 @@ def _targets(loop: ast.For | None) -> tuple[str | None, list[str]]:
 def _numbers_of(loop: ast.For | None) -> list[str]:
     """What the user's loop goes over, if that is written out in it."""
     match loop.iter if loop is not None else None:
-        case ast.List(elts=parts) | ast.Tuple(elts=parts):
-            return [*map(ast.dump, parts)]
-        case ast.Call(func=ast.Name(id="enumerate"), args=[ast.List(elts=parts) | ast.Tuple(elts=parts)]):
+        case (
+            ast.List(elts=parts)
+            | ast.Tuple(elts=parts)
+            | ast.Call(func=ast.Name(id="enumerate"), args=[ast.List(elts=parts) | ast.Tuple(elts=parts)])
+        ):
             return [*map(ast.dump, parts)]
     return []
 

@@ -26,6 +26,7 @@ from ...seeing import layout, source, trees
 from ...seeing.listing import identifier, unused
 from ...seeing.tables import sections
 from ...writing.graph import ValueMap
+from . import comparing
 from .comparing import STEPS
 from .observing import Applied, Carried, Gradient, Observer, Optimizer, TrainingStep
 from .optimizers import optax_slots, optax_text, with_assigned_rate
@@ -399,10 +400,8 @@ class PortedModule:
             if set(updates) != set(names):
                 raise Refused(at, "different variables")
             return known
-        mine = [each for step in self.observer.steps for each in step.applied if each.optimizer is optimizer]
-        early = [
-            each.count for step in self.observer.steps if step.number < STEPS for each in step.applied if each in mine
-        ]
+        pairs = [(step.number, a) for step in self.observer.steps for a in step.applied if a.optimizer is optimizer]
+        mine, early = [each for _, each in pairs], [each.count for number, each in pairs if number < STEPS]
         if any(later > count + 1 for count, later in itertools.pairwise(early)):
             raise Refused(at, "applied elsewhere")
         if len({tuple(map(id, each.variables)) for each in mine}) > 1:
@@ -586,8 +585,8 @@ class PortedModule:
             for name in sizes.keys() & self.groups.keys():
                 units = sizes[name] / float(jnp.finfo(self.steps.initial[name].dtype).eps)
                 largest[name] = max(largest.get(name, 0.0), units / (most or 1.0))
-        small = [self.groups[name] for name, size in largest.items() if 0.0 < size < ROUNDING]
-        return {"params" + "".join(f"[{key!r}]" for key in path) for path in small}
+        small = {name: size for name, size in largest.items() if 0.0 < size < ROUNDING}
+        return {*comparing.entries_of({"params": self._tree(small)})}
 
     def _compared(self) -> list[str]:
         """What `main` returns of what `update` does, beside the losses."""

@@ -90,7 +90,7 @@ class Gradient:
         return float(sum(np.sum(np.asarray(x, "float64")) for x in self.targets))
 
 
-@dataclass(eq=False)
+@dataclass
 class Applied:
     """A call of a Keras optimizer: the gradients that it was given, and the arrays of its variables before and after."""
 
