@@ -79,7 +79,7 @@ def call_stack(skip: int, block: int) -> tuple[Place | None, tuple[Place, ...]]:
                 return (where or place, (place, *inner[::-1])) if inner else (place, ())
             where = where or place
             inner.append(place)
-        elif whose == "library" or whose == "jax" and (code.co_name in NAMED or _transformation(code)):
+        elif whose != "own" and (whose == "library" or code.co_name in NAMED or _transformation(code)):
             inner.append((code, frame.f_lasti))
         frame = frame.f_back
     return where, tuple(inner[::-1])

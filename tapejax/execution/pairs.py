@@ -38,8 +38,6 @@ class Pair:
     """Two operations in a row, by the types of their inputs and by which of these are the same: how often they came, and what
     pulls both back, where that pays."""
 
-    __slots__ = ("counts", "ops")
-
     def __init__(self) -> None:
         self.counts: dict[Any, int] = {}
         self.ops: dict[Any, Op] = {}

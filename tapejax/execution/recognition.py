@@ -72,8 +72,6 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
 class _Shared:
     """What the operations of one program without a key share; `left`: how often it is still taken for one that is made anew."""
 
-    __slots__ = ("links_by", "linearized", "left")
-
     def __init__(self, links_by: dict[Any, Links], linearized: dict[Any, Any], like: int):
         self.links_by, self.linearized, self.left = links_by, linearized, like
 
@@ -274,8 +272,6 @@ class PerturbedCallOp(PerturbationOp):
 
     For those that are, the rule is traced once, and what it traces to is recognised.
     """
-
-    __slots__ = ("_call", "_found")
 
     def __init__(self, op: PerturbationOp, call: Equation):
         super().__init__(op.name, op.fn, op.call, op.links_by, op.reads_variables)

@@ -37,8 +37,6 @@ class KeepingOp(Op):
     (`jax.checkpoint`). ``call`` runs `op`, which may give more than `noted` does.
     """
 
-    __slots__ = ("active_ins", "outputs", "program", "read", "structure", "_every", "_noted")
-
     def __init__(self, noted: Op, op: Op, active_ins: Positions, inputs: Values):
         self.active_ins, self._noted = active_ins, noted
         # the equations of a jitted function
@@ -129,8 +127,6 @@ class Linearization:
     It holds no more than JAX keeps of the program, and not the program itself, with which it goes.
     """
 
-    __slots__ = ("avals", "forward", "backward")
-
     def __init__(self, op: JittedOp, active_ins: Positions, inputs: Values):
         structures = []
 
@@ -175,8 +171,6 @@ def _seeds(avals: dict[int, Any], cotangents: dict[int, Any]) -> list[Any]:
 
 class LinearizedOp(JittedOp):
     """A call with its pullback `pull` with respect to the inputs `active_ins`, from when it was recorded."""
-
-    __slots__ = ("active_ins", "pull")
 
     def __init__(self, op: JittedOp, active_ins: Positions, pull: Function):
         super().__init__(op.name, op.fn, op.call, op.links_by, op.linearized)

@@ -95,8 +95,6 @@ def _sweep_chunks(
 class Sightings:
     """How often something was seen, and whether it is compiled as one; the chunks of a program, if they were looked for."""
 
-    __slots__ = ("count", "compiled", "chunks")
-
     def __init__(self) -> None:
         self.count, self.compiled = 0, False
         self.chunks: tuple[Chunk, ...] | None = None

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import math
+import operator
 import os
 import weakref
 from collections import Counter
@@ -78,8 +80,6 @@ class NoPlanError(Exception):
 class Sighting(schedule.Sightings):
     """How often a recording came with its query, `at` how many a plan is made of it, what its values were the last time."""
 
-    __slots__ = ("before", "at")
-
     def __init__(self) -> None:
         super().__init__()
         self.before, self.at = list[Any](), 2 if early else math.inf
@@ -87,8 +87,6 @@ class Sighting(schedule.Sightings):
 
 class Beginning:
     """The plans that begin alike, how many were `made` in all, and how often one of them `held`."""
-
-    __slots__ = ("key", "plans", "made", "held")
 
     def __init__(self, key: Any) -> None:
         self.key, self.plans, self.made, self.held = key, list[Plan](), 0, 0
@@ -137,8 +135,8 @@ class Plan:
         self.program, self.numbers, self.debt, self.modes = program, query.read, 0.0, modes()
         self.beginning = beginning
         self.ops = [*numbered.ops]
-        self.ins = [tuple([slot[x] for x in ins]) for _, ins, _ in entries]
-        self.outs = [tuple([slot[x] for x in outs]) for _, _, outs in entries]
+        self.ins = [tuple(map(slot.__getitem__, ins)) for _, ins, _ in entries]
+        self.outs = [tuple(map(slot.__getitem__, outs)) for _, _, outs in entries]
         self.read = [slot[x] for x in query.read]
         asked = *numbered.targets, *numbered.sources, *[x for _, x in numbered.watched[: len(query.watched)]]
         self.asked = [*map(slot.get, asked), *map(slots.get, recording.watched)]
@@ -384,15 +382,16 @@ def _key(recording: Recording, op: Op, inputs: Sequence[Any]) -> Any:
 # ---- following -------------------------------------------------------------------------------------------------------
 
 _of_thread = active._eager_recordings
+_outputs = operator.attrgetter("outputs")  # of an entry
 
 
 def follow(op: Op, inputs: Values) -> Any:
     """What `op` gives, if that was computed ahead; else None."""
     recordings = _of_thread.active
-    followed: Any = recordings[0].speculation if len(recordings) == 1 else False
-    if followed is False or type(trace_reference.value) is not EvalTrace:
+    if len(recordings) != 1 or type(trace_reference.value) is not EvalTrace:
         return None
     recording = recordings[0]
+    followed = recording.speculation
     if followed is None and not recording.entries and recording.marks:
         followed = _begin(recording, op, inputs)
     recording.speculation = False  # and so it stays after an interrupt
@@ -419,55 +418,59 @@ def _begin(recording: Recording, op: Op, inputs: Values) -> FollowedBlock | None
 
 
 class FollowedBlock:
-    """A block that has followed a plan so far, up to `position`; up to `stop` it is computed.
+    """A block that has followed a plan so far, and is computed up to the position `stop`.
 
-    `returned`: what the operations from `position` on return; `back`: the gradients, once they are known.
+    `ahead`: the operations up to there that have not arrived, with what they read and return; `back`: the gradients, once they
+    are known.
     """
 
-    __slots__ = ("plan", "values", "position", "stop", "returned", "back")
+    __slots__ = ("plan", "values", "stop", "ahead", "back")
 
     def __init__(self, plan: Plan):
-        self.plan, self.values, self.position, self.stop = plan, plan.values[:], 0, 0
-        self.returned: Iterator[Any] = iter(())
+        self.plan, self.values, self.stop = plan, plan.values[:], 0
+        self.ahead: Iterator[tuple[Op, tuple[int, ...], Any]] = iter(())
         self.back: Sequence[Any] = ()
 
     def step(self, op: Op, inputs: Values) -> Any:
         """What `op` gives, or None if the plan has another operation, or other inputs, here."""
-        plan, position, values = self.plan, self.position, self.values
-        planned = plan.ops[position] if position < len(plan.ops) else None
+        plan, values, expected = self.plan, self.values, next(self.ahead, None)
+        segment = None if expected else plan.segments.get(self.stop)
+        if not expected and not segment:
+            return None
+        planned, slots, outputs = expected or (plan.ops[self.stop], plan.ins[self.stop], None)
         if op is not planned and (cache.shadow is None or op != planned):
             return None
-        if len(inputs) != len(plan.ins[position]) or modes() != plan.modes:
+        if len(inputs) != len(slots) or modes() != plan.modes:
             return None
-        segment = plan.segments[position] if position == self.stop else None
         for slot in segment.reads if segment is not None else ():
             values[slot] = plan.guess(slot) if values[slot] is None else values[slot]
-        for x, slot in zip(inputs, plan.ins[position], strict=True):
+        for x, slot in zip(inputs, slots, strict=True):
             known = values[slot]
             if known is None and segment is not None and slot < plan.outer:
                 values[slot] = x
             elif not (x is known or _same(x, known)) or (type(x) is ConcreteArray and x.is_deleted()):
                 return None
-        if segment is not None and not self.launch(segment):
-            return None
-        self.position = position + 1
-        return next(self.returned)
+        return outputs if segment is None else self.launch(segment)
 
-    def launch(self, segment: Segment) -> bool:
-        """Runs `segment`, if what it reads is of its types."""
+    def launch(self, segment: Segment) -> Any:
+        """Runs `segment`, if what it reads is of its types: what its first operation gives, or None."""
         plan, values = self.plan, self.values
-        inputs = [values[slot] for slot in segment.reads]
+        inputs = [*map(values.__getitem__, segment.reads)]
         if not trial._plain() or not all([i >= plan.outer or plan.is_typed(values[i], i) for i in segment.reads]):
-            return False
+            return None
         try:
             returned, back = segment.run(*inputs, *segment.constants)
         except Exception:  # of any type: it is for the operation that reads a deleted array, say, to tell
-            return False
+            return None
         inputs += segment.constants
         leaves = jax.tree.leaves(returned)
         values[segment.first : segment.first + len(leaves)] = leaves
-        self.stop, self.returned, self.back = segment.stop, iter(returned), back
-        return len(set(map(id, leaves)).difference(map(id, inputs))) == len(leaves)  # else JAX handed one on
+        if len(set(map(id, leaves)).difference(map(id, inputs))) < len(leaves):  # JAX handed one on
+            return None
+        part = slice(self.stop + 1, segment.stop)
+        self.stop, self.back = segment.stop, back
+        self.ahead = zip(plan.ops[part], plan.ins[part], returned[1:], strict=True)
+        return returned[0]
 
     def answer(self, query: Query) -> tuple[Program, list[Any]] | None:
         """The program of `query` and the values that it reads, if it is the plan's, of the plan's recording."""
@@ -475,17 +478,18 @@ class FollowedBlock:
         recording.speculation = False
         beginning = _plans.peek(plan.beginning.key)  # another, or none, where a gradient was registered since
         alive = beginning is plan.beginning and plan in beginning.plans
-        as_planned = alive and self.position == len(plan.ops) and _state(query) == plan.state
+        ended = self.stop == len(plan.ops) and next(self.ahead, None) is None
+        as_planned = alive and ended and _state(query) == plan.state
         if not as_planned or type(current_trace()) is not EvalTrace or query.entries is not recording.entries:
             return None
         asked = [*query.targets, *query.arrays, *query.watched, *[x for x, _ in recording.watched.values()]]
         for x, i in zip(asked, plan.asked, strict=False):
             if i is not None and values[i] is None and plan.is_typed(x, i):  # no operation reads it
                 values[i] = x
-        ids = [id(values[i]) for i in plan.arrays]
+        ids = [*map(id, map(values.__getitem__, plan.arrays))]  # in calls of C, as all that is done for each value
         slots = dict(zip(ids, plan.arrays, strict=True))
-        written = [id(x) for entry in query.entries for x in entry.outputs]
-        read = [values[i] for i in plan.read]
+        written = [*map(id, itertools.chain.from_iterable(map(_outputs, query.entries)))]
+        read = [*map(values.__getitem__, plan.read)]
         same = list(map(slots.get, map(id, asked))) == plan.asked and written == ids[len(ids) - len(written) :]
         if same and len(slots) == len(ids) and not any(map(is_deleted, read)):  # no value takes the place of two
             query.speculation = self

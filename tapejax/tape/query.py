@@ -35,10 +35,10 @@ def in_recorded_types(method: Method) -> Method:
 
     @functools.wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        x64 = fence.settings.jax_enable_x64 if self._recording is None else self._recording.x64
-        if x64 == fence.settings.jax_enable_x64:
+        recording = self._recording
+        if recording is None or recording.x64 == fence.enable_x64.value:
             return method(self, *args, **kwargs)
-        with jax.enable_x64(x64):
+        with jax.enable_x64(recording.x64):
             return method(self, *args, **kwargs)
 
     return cast(Method, run)

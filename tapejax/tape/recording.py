@@ -95,7 +95,7 @@ class Recording:
 
     def __init__(self, watch_accessed: bool = True):
         self.watch_accessed = watch_accessed
-        self.x64 = fence.settings.jax_enable_x64
+        self.x64 = fence.enable_x64.value
         self.entries: list[Entry] = []
         self.derivatives: list[DerivativeSpan] = []
         # by the id of an operation: what it refers to weakly, which is kept alive here

@@ -75,7 +75,7 @@ def push(program: Program, values: Values, tangents: Values) -> list[Any]:
 
 def on_devices_of(source: Value, gradient: Value) -> Value:
     """`gradient` on the devices of `source`: XLA chooses where it leaves one, often all of it on each of the devices."""
-    if isinstance(gradient, Tracer) or isinstance(source, Tracer):
+    if isinstance(gradient, Tracer) or isinstance(source, Tracer) or not source.committed:
         return gradient
     place = source.sharding
     if type(place) is not jax.sharding.NamedSharding or place.is_equivalent_to(gradient.sharding, source.ndim):

@@ -31,13 +31,11 @@ from .primitives import DTYPES, HALF, PRIMITIVES, flushed, in_single, is_subnorm
 class Interpreter:
     """A jaxpr as a function of a list of NumPy arrays, which gives a list of new ones; a key is two numbers."""
 
-    __slots__ = ("_constants", "_steps", "_inputs", "_outputs", "_size", "_masked", "_kept", "_left")
-
     def __init__(self, closed: JaxProgram, most_numbers: float = math.inf):
         if closed.effects:
             raise Unsupported("effects")
         numbers: dict[Any, int] = {}
-        self._steps: list[tuple[Function, Sequence[int], Sequence[int], Sequence[Any], Sequence[Any]]] = []
+        self._steps: list[tuple[Function, Sequence[int], Sequence[tuple[int, Any, Any]]]] = []
         self._constants: dict[int, Any] = {}
         self._size = 0
         self._masked = False
@@ -103,10 +101,11 @@ class Interpreter:
             self._masked |= name == "convert_element_type" and eqn.invars[0].aval.dtype == bool
             if name == "mul" and self._masked:
                 step = functools.partial(_beside_a_mask, step)
-            outs = [self._new(numbers, var) for var in eqn.outvars]
-            types = [getattr(var.aval, "dtype", None) for var in eqn.outvars]
-            below = [None if name in _CHOSEN else _BELOW_ONE.get(dtype) for dtype in types]
-            self._steps.append((step, ins, outs, types, below))
+            outs = []
+            for var in eqn.outvars:
+                dtype = var.aval.dtype if var.aval.dtype in _NUMBERS else None
+                outs.append((self._new(numbers, var), dtype, None if name in _CHOSEN else _BELOW_ONE.get(dtype)))
+            self._steps.append((step, ins, outs))
 
     def _inner(self, eqn: Equation, ins: list[int]) -> tuple[Any, list[int]]:
         """The program that an equation calls, if it is known which one that is, and the numbers of its inputs."""
@@ -152,26 +151,28 @@ class Interpreter:
         for (number, less), value in zip(self._inputs, inputs, strict=True):
             env[number] = value
             if less is not None and not flush:
-                value * less
-        for step, ins, outs, dtypes, below in self._steps:
-            results = step(*[env[i] for i in ins])
+                np.multiply(value, less)
+        value_of = env.__getitem__
+        for step, ins, outs in self._steps:
+            results = step(*map(value_of, ins))
             if len(outs) == 1:
                 results = (results,)
-            for number, x, dtype, less in zip(outs, results, dtypes, below, strict=True):
-                x = x if x.dtype == dtype or dtype not in _NUMBERS else x.astype(dtype)
+            for (number, dtype, less), x in zip(outs, results, strict=True):
+                if x.dtype is not dtype is not None:
+                    x = x.astype(dtype)
                 if x.dtype.kind == "c" and not np.isfinite(x).all():  # XLA has other formulas, which overflow elsewhere
                     raise Unsupported("complex")
                 if flush:
                     x = flushed(x)
                 elif less is not None:
-                    x * less  # raises; the step itself does not where a subnormal result is exact, and exp never
+                    np.multiply(x, less)  # raises; the step does not where a subnormal result is exact, and exp never
                 env[number] = x
         outputs: list[np.ndarray] = []
+        others = set(map(id, (*inputs, *self._kept)))
         for number in self._outputs:  # each is to have memory of its own
             x = np.asarray(env[number])
-            own = (
-                x.flags.owndata and x.flags.c_contiguous and not any([x is y for y in (*inputs, *self._kept, *outputs)])
-            )
+            own = x.flags.owndata and x.flags.c_contiguous and id(x) not in others
+            others.add(id(x))
             outputs.append(x if own else np.array(x, order="C"))
         return outputs
 
@@ -194,9 +195,10 @@ _NUMBERS = DTYPES | HALF
 # Operations that are right for random keys: NumPy has a key as two numbers, of shape (2,), where JAX's shape is ().
 _OF_KEYS = frozenset(("copy", "copy_p", "select_n", "stop_gradient", "random_wrap", "random_unwrap"))
 
-# The greatest number below one, for each dtype: a product with it is an underflow where the other factor is subnormal.
+# The greatest number below one, for each dtype, as an array, whose product takes less time: it is an underflow where the other
+# factor is subnormal.
 _BELOW_ONE: dict[Any, Any] = {
-    np.dtype(x): np.nextafter(np.finfo(x).dtype.type(1), np.finfo(x).dtype.type(0)) for x in "fdFD"
+    np.dtype(x): np.asarray(np.nextafter(np.finfo(x).dtype.type(1), np.finfo(x).dtype.type(0))) for x in "fdFD"
 }
 
 # What gives numbers that it was given, in which there is nothing subnormal.

@@ -295,6 +295,8 @@ def _dot_general(eqn: Equation) -> Function:
     left, right = (*stacked, sizes(lhs, lf), contracted), (*stacked, contracted, sizes(rhs, rf))
     product = _product(left, right)
     lp, rp = (*lb, *lf, *lc), (*rb, *rc, *rf)
+    if len(lf) == len(lc) == len(rf) == 1 >= len(lb):  # matrices as they are
+        return lambda x, y: product(x.transpose(lp), y.transpose(rp))
     return lambda x, y: product(x.transpose(lp).reshape(left), y.transpose(rp).reshape(right)).reshape(shape)
 
 
