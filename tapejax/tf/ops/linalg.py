@@ -89,7 +89,7 @@ def _matmul(a, b, how=("", ""), dtype=None):
     return jnp.matmul(_turned(a, how[0]), _turned(b, how[1]), preferred_element_type=dtype)
 
 
-product: Any = binary("matmul", _matmul, "Ifc")
+product: Any = binary("matmul", _matmul, "Ifc", arguments=("a", "b"))
 
 
 def _turned(x, how):

@@ -100,13 +100,22 @@ def integers(name: str, value: TensorLike, argument: str = "indices") -> Array:
     return array
 
 
+def _argument(name: str, value: TensorLike, argument: str, kinds: str = "") -> Array:
+    """The array of an argument, which the error names."""
+    try:
+        # Where only bools will do, a Python number is a TypeError, a tensor of numbers an InvalidArgumentError.
+        return raw(value, "bool") if kinds == BOOL and not is_array_like(value) else raw(value)
+    except DTypeError as error:
+        raise DTypeError(f"{name}: {argument}: {error}") from None
+
+
 def agreeing(name: str, values: Sequence[TensorLike], kinds: str, arguments: Sequence[str]) -> list:
     """`operands` of an operation that takes `kinds`: where they do not agree, one of another kind is what is wrong."""
     try:
         return operands(*values)
     except DTypeError as error:
         for value, argument in zip(values, arguments, strict=False):
-            require_kind(name, raw(value), kinds, argument)
+            require_kind(name, _argument(name, value, argument), kinds, argument)
         raise DTypeError(str(error).replace("an operation", name)) from None
 
 
@@ -207,7 +216,7 @@ def wide(dtype: str) -> np.dtype:
 
 def run(fn: Callable, name: str, arrays: Sequence[TensorLike], kinds: str, names: Sequence[str], **options: Any) -> Any:
     """Runs `fn` on tensors, its arguments `names`, that must agree in dtype."""
-    arrays = agreeing(name, arrays, kinds, names) if len(arrays) > 1 else [raw(arrays[0])]
+    arrays = agreeing(name, arrays, kinds, names) if len(arrays) > 1 else [_argument(name, arrays[0], names[0])]
     if kinds != ANY:
         i = next(i for i, array in enumerate(arrays) if hasattr(array, "dtype"))
         require_kind(name, arrays[i], kinds, names[i])
@@ -255,7 +264,7 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
                 ready.get(key, _of_one, fn, fn.__name__, kinds, options, names[0])
             if agree or count == 1:
                 return run(fn, fn.__name__, arrays, kinds, names, **options)
-            arrays = [raw(array) for array in arrays]
+            arrays = [_argument(fn.__name__, array, argument) for array, argument in zip(arrays, names, strict=False)]
             for array, own, argument in zip(arrays, each, names, strict=False):
                 require_kind(fn.__name__, array, own, argument)
             return op(fn, *arrays, **options)
@@ -322,11 +331,6 @@ def _with_name(signature: inspect.Signature, tensors: Sequence[str] = ()) -> ins
     return signature.replace(parameters=[*parameters, extra], return_annotation=returns)
 
 
-def _as_array(x: TensorLike, kinds: str) -> Array:
-    # Where only bools will do, a Python number is a TypeError, a tensor of numbers an InvalidArgumentError.
-    return raw(x, "bool") if kinds == BOOL and not is_array_like(x) else raw(x)
-
-
 class Sparse:
     """What holds values and their places: the functions of `_OF_VALUES` give the same with other values."""
 
@@ -354,7 +358,7 @@ def unary(
     def public(x: TensorLike, name: str | None = None) -> Tensor:
         if isinstance(x, Sparse) and sparse:
             return x.with_values(public(x.values))  # type: ignore[return-value]
-        array = x._array if type(x) is Tensor else _as_array(x, kinds)
+        array = x._array if type(x) is Tensor else _argument(public.__name__, x, argument, kinds)
         if unchanged and kind_of(array.dtype) in unchanged:
             require_kind(public.__name__, array, kinds, argument)
             return Tensor(array)
@@ -446,7 +450,8 @@ def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Ca
     def public(
         input_tensor: TensorLike, axis: AxisLike | None = None, keepdims: bool = False, name: str | None = None
     ) -> Tensor:
-        array = input_tensor._array if type(input_tensor) is Tensor else _as_array(input_tensor, kinds)
+        is_tensor = type(input_tensor) is Tensor
+        array = input_tensor._array if is_tensor else _argument(public.__name__, input_tensor, "input_tensor", kinds)
         plain = type(array) is ConcreteArray and (axis is None or type(axis) is int) and type(keepdims) is bool
         key = (array.aval.dtype, len(array.aval.shape), axis, keepdims) if plain else None
         op = ready.get(key)

@@ -267,6 +267,11 @@ def _cotangent(end: Array, cotangent: TensorLike | None, position: int) -> Array
     return array
 
 
+def _is_cotangent(value: Any, ends: Sequence[Leaf]) -> bool:
+    """Whether `value` alone is the output gradient of a single target."""
+    return len(ends) == 1 and (leaf := leaf_of(value)) is not None and leaf.array.shape == ends[0].array.shape
+
+
 def _tangent(primal: Array, tangent: TensorLike, position: int) -> Array:
     array = raw(tangent, dtype_hint=primal.dtype)
     if array.shape != primal.shape or array.dtype != primal.dtype:
@@ -303,6 +308,8 @@ class TensorFlowConventions(structures.Conventions):
         parts = [cotangents] if leaf_of(targets.structure) is not None else nest.flatten(cotangents)
         if isinstance(cotangents, (list, tuple)) and len(cotangents) == 1 and leaf_of(cotangents[0]) is not None:
             parts = list(cotangents)
+        elif isinstance(cotangents, (list, tuple)) and any(_is_cotangent(x, ends) for x in cotangents):
+            parts = list(cotangents)  # one for each of targets that are not there
         parts = list(itertools.chain.from_iterable(map(_parts_of_module, parts)))
         if len(parts) != len(ends):
             raise ValueError(f"output_gradients: got {len(parts)} for {len(ends)} target(s); one is needed for each.")

@@ -82,3 +82,23 @@ def test_dtypes_that_do_not_mix_name_the_operation_and_the_wider():
     for call in (lambda: F + N, lambda: N + F):
         with pytest.raises(TypeError, match=r"add was given tensors of dtype \w+ and \w+.*tf.cast\(x, tf.float32\)"):
             call()
+
+
+STRINGS = {
+    "add: y: ": lambda: tf.add(F, "1"),
+    "multiply: x: ": lambda: "2" * F,
+    "matmul: b: ": lambda: M @ "x",
+    "matmul: a: ": lambda: tf.matmul("x", M),
+    "sin: x: ": lambda: tf.sin("0.5"),
+    "reduce_all: input_tensor: ": lambda: tf.reduce_all("x"),
+    "reduce_sum: input_tensor: ": lambda: tf.reduce_sum("x"),
+    "matvec: b: ": lambda: tf.linalg.matvec(M, "x"),
+    "softmax: logits: ": lambda: tf.nn.softmax("x"),
+}
+
+
+@pytest.mark.parametrize("start", STRINGS)
+def test_a_string_is_refused_by_the_name_of_its_argument(start):
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        STRINGS[start]()
+    assert str(raised.value).startswith(f"{start}strings cannot be converted to a tensor")

@@ -39,6 +39,15 @@ def test_a_wrong_cotangent_is_refused(given, text):
         structures.current.cotangents(targets_of([X]), given)
 
 
+@pytest.mark.parametrize("given", [[Y, Y], (Y, None)])
+def test_output_gradients_of_more_targets_than_there_are_are_counted(given):
+    """They are no tensor of shape (2, 2)."""
+    with pytest.raises(ValueError, match="got 2 for 1"):
+        structures.current.cotangents(targets_of(X), given)
+    parts = [jnp.array(3.0), jnp.array(5.0)]  # these are one
+    np.testing.assert_array_equal(structures.current.cotangents(targets_of(X), parts)[0], Y)
+
+
 def test_a_wrong_tangent_is_refused():
     assert structures.current.tangents(sources_of([X]), [Y])[0] is Y
     for given, text in (([jnp.ones(3)], r"tangents\[0\] has shape"), ([jnp.array([1, 2])], "dtype int")):
