@@ -93,7 +93,6 @@ asking = Asking()
 
 _float_bits = struct.Struct("<d").pack
 _complex_bits = struct.Struct("<dd").pack
-_BOOLS = ((bool, False), (bool, True))
 
 
 def _itself(value: Hashable) -> Hashable:
@@ -106,10 +105,6 @@ def _typed(value: Any) -> Hashable:
     except TypeError:
         raise UncacheableError(f"{type(value).__name__} cannot be hashed") from None
     return type(value), value
-
-
-def _bool(value: bool) -> Hashable:
-    return _BOOLS[value]
 
 
 def _int(value: int) -> Hashable:  # of a subclass; JAX's carries a dtype
@@ -146,6 +141,18 @@ def _partial(value: functools.partial[Any]) -> Hashable:
 
 def _method(value: types.MethodType) -> Hashable:
     return types.MethodType, Identity(value.__self__), value.__func__
+
+
+def _function(value: types.FunctionType) -> Hashable:
+    if value.__module__ != "jax._src.ad_checkpoint":
+        return Identity(value)
+    # A policy of `jax.checkpoint`, which JAX makes anew at each call: its names are in a set that nobody changes.
+    return value.__code__, *map(_held, value.__closure__ or ())
+
+
+def _held(cell: types.CellType) -> Hashable:
+    value = cell.cell_contents
+    return exact({set: frozenset}.get(type(value), _itself)(value))
 
 
 def _dataclass(value: Any) -> Hashable:
@@ -190,7 +197,7 @@ def _jaxpr(value: Any) -> Hashable:
 
 _EXACT: dict[type, Callable[[Any], Hashable]] = {
     **dict.fromkeys((int, str, bytes, type(None)), _itself),
-    bool: _bool,
+    bool: _typed,
     float: _float,
     complex: _complex,
     tuple: _sequence,
@@ -198,6 +205,7 @@ _EXACT: dict[type, Callable[[Any], Hashable]] = {
     range: _typed,
     types.MappingProxyType: _mapping,
     types.MethodType: _method,
+    types.FunctionType: _function,
     functools.partial: _partial,
     **dict.fromkeys(JAXPR_TYPES, _jaxpr),
     **dict.fromkeys((list, dict, set, bytearray), _refused),
@@ -228,11 +236,10 @@ def _is_library(kind: Any) -> bool:
 
 def _handler(kind: Any) -> Callable[[Any], Hashable]:
     """Finds out, once for each type, what the key of its values is."""
-    handler: Callable[[Any], Hashable] | None = next((key for base, key in _BY_BASE if issubclass(kind, base)), None)
-    handler = handler or _BY_NAME.get(f"{kind.__module__}.{kind.__qualname__}")
+    named: Callable[[Any], Hashable] | None = _BY_NAME.get(f"{kind.__module__}.{kind.__qualname__}")
+    handler = next((key for base, key in _BY_BASE if issubclass(kind, base)), named)
     if handler is None:
-        parameters = getattr(kind, "__dataclass_params__", None)
-        if parameters is not None and parameters.frozen:
+        if getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
             handler = _dataclass
         elif kind.__eq__ is not object.__eq__ and _is_library(kind):
             handler = _typed

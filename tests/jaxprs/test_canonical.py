@@ -61,6 +61,8 @@ def other_nan():
     return struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000001))[0]
 
 
+POLICIES = jax.checkpoint_policies
+
 # Of each row all values are different, however equal Python finds them.
 DISTINCT = [
     [1, True, 1.0, 1 + 0j, "1", b"1", np.int32(1), np.int64(1), np.float32(1), np.bool_(True), Color.RED],
@@ -78,6 +80,18 @@ DISTINCT = [
     [Sloppy(1), Sloppy(2), object(), object()],
     [High("float32", k=0), High("int32", k=0), High("float32", k=0.0), High("float32", k=-0.0), High("float32", j=0)],
     [Users("float32"), Users("float32")],
+    [
+        POLICIES.save_only_these_names("a"),
+        POLICIES.save_only_these_names("a", "b"),
+        POLICIES.save_any_names_but_these("a"),
+        POLICIES.save_from_both_policies(POLICIES.dots_saveable, POLICIES.save_only_these_names("a")),
+        POLICIES.save_from_both_policies(POLICIES.dots_saveable, POLICIES.save_only_these_names("b")),
+        POLICIES.save_from_both_policies(POLICIES.dots_saveable, lambda *_, **__: True),
+        POLICIES.save_from_both_policies(POLICIES.dots_saveable, lambda *_, **__: True),
+        POLICIES.dots_saveable,
+        POLICIES.nothing_saveable,
+        POLICIES.everything_saveable,
+    ],
 ]
 
 
@@ -111,6 +125,8 @@ def test_what_differs_has_another_key(values):
         lambda: jax.ShapeDtypeStruct((2,), jnp.float32),
         lambda: jax.lax.GatherDimensionNumbers((0,), (), (0,)),
         lambda: High("float32", k=(0.5, "a")),
+        lambda: POLICIES.save_only_these_names("a", "b"),
+        lambda: POLICIES.save_from_both_policies(POLICIES.dots_saveable, POLICIES.save_any_names_but_these("a")),
     ],
 )
 def test_what_is_made_anew_has_the_same_key(make):
