@@ -24,6 +24,7 @@ REGISTRIES = {
     "tapejax.jaxprs.canonical._EXACT": "how the values of a class are told apart",
     "tapejax.jaxprs.fence._hidden": "classes of traces that JAX was told of",
     "tapejax.tf.values.conversion.ARRAY_TYPES": "classes of arrays",
+    "tapejax.tf.values.operations.ARRAY_TYPES": "the same set",
     "tapejax.tf.values.dtypes._known": "dtypes, of which there is one object each",
 }
 TABLES = (dict, set, list, weakref.WeakKeyDictionary, weakref.WeakSet, Cache)

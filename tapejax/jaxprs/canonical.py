@@ -200,15 +200,12 @@ _EXACT: dict[type, Callable[[Any], Hashable]] = {
     bool: _typed,
     float: _float,
     complex: _complex,
-    tuple: _sequence,
     slice: _slice,
     range: _typed,
     types.MappingProxyType: _mapping,
     types.MethodType: _method,
     types.FunctionType: _function,
-    functools.partial: _partial,
     **dict.fromkeys(JAXPR_TYPES, _jaxpr),
-    **dict.fromkeys((list, dict, set, bytearray), _refused),
 }
 
 # Base classes, in the order in which they are looked for; objects without an equality of their own; types with an exact one.
