@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
 from ....jaxprs.types import Value
-from ....tape.recording import is_deleted
+from ....tape.recording import type_of
 from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
 from .observing import Block
@@ -20,11 +20,9 @@ _TAKEN = (
 )
 
 
-def same(a: Value, b: Value) -> bool:
-    if a is b:
-        return True
-    a, b = np.asarray(a), np.asarray(b)
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+def content(x: Value) -> Hashable:
+    """The type and the bits of a value."""
+    return type_of(x), np.asarray(x).tobytes()
 
 
 def matching(blocks: Sequence[Block], values: Sequence[Value]) -> Iterator[str]:
@@ -41,8 +39,6 @@ def equal(given: Value, used: Value) -> bool:
     """Whether a value of the program's becomes `used` when it is converted to its dtype."""
     if given is used:
         return True
-    if is_deleted(given) or is_deleted(used):
-        return False
     if np.shape(given) != np.shape(used) or getattr(used, "dtype", None) is not None and used.dtype.kind not in "biufc":
         return False
     if not np.shape(given) and np.asarray(given).dtype.kind != np.asarray(used).dtype.kind:

@@ -74,9 +74,8 @@ def unexpected(place: Place, error: BaseException) -> str:
     """What is said of an error of port's own, at a line of the program; the whole of it where a developer wants it."""
     if os.environ.get("TAPEJAX_PORT_TRACEBACK"):
         traceback.print_exception(error)
-    at = f"{Path(place[0]).name}:{place[1]}"
     said = str(error).strip().partition("\n")[0][:200]
-    return str(Refused(at, "unexpected", kind=type(error).__name__, error=said))
+    return str(Refused(where(place), "unexpected", kind=type(error).__name__, error=said))
 
 
 def _refuse(message: str) -> int:

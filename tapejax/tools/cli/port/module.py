@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import linecache
 import os.path
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ from ...seeing.tables import sections
 from ...writing.graph import ValueMap
 from . import comparing
 from .comparing import STEPS
-from .observing import Applied, Carried, Gradient, Observer, Optimizer, TrainingStep
-from .optimizers import optax_slots, optax_text, with_assigned_rate
+from .observing import Applied, Gradient, Observer, Place, TrainingStep
+from .optimizers import counts, optax_slots, optax_text, with_assigned_rate
 from .pieces import Kind, Piece, Refused, as_function, where
 from .steps import Steps
 
@@ -43,6 +44,17 @@ MOST_SHOWN = 8  # variables, in the docstring
 WIDTH = 118  # of what is not printed of a recording
 _CARRY = "params", "state", "opt_state"
 ROUNDING = 64.0  # units of it, of the largest gradient: what is smaller is zero but for rounding
+
+
+@dataclass
+class PortedOptimizer:
+    """An optimizer of Keras's in OUT.py."""
+
+    name: str
+    members: list[str]  # the names of what it updates
+    applied: list[tuple[int, Applied]]  # with the numbers of the steps
+    scheduled: bool  # whether the learning rate varies
+    assigned: bool  # by the program
 
 
 class PortedModule:
@@ -66,12 +78,9 @@ class PortedModule:
             raise Refused(path.name, "no step: Keras trains" if ".fit(" in text else tape)
         self.steps = Steps(observer)
         self.module = source.PrintedModule(taken={*_TAKEN.split()})
-        self.optimizers: dict[int, tuple[Optimizer, str, list[str]]] = {}  # by id; its name, and what it updates
-        # by the ids of optimizers: what those had that were applied before
-        self.restored: dict[int, dict[str, Any]] = {}
+        self.optimizers: dict[int, PortedOptimizer] = {}  # by the ids of Keras's
         self.helpers: list[str] = []
         self.definitions: list[str] = []  # of optimizers
-        self.assigned_rates: set[int] = set()  # the ids of optimizers whose learning rate the program assigns
         self.notes: list[str] = []  # what is constant here and was made of values in the program
         self.groups = self._groups()
         self.paths = {name: (name,) for name in self.steps.members("state")} | self._state_paths() | self.groups
@@ -81,68 +90,61 @@ class PortedModule:
 
     def _groups(self) -> dict[str, tuple[str, ...]]:
         """The path of each trained variable in `params`: below the name of what is updated together, if that differs."""
-        updated_by: dict[str, list[int]] = {name: [] for name in self.steps.members("params")}
+        updated_by: dict[str, set[Any]] = {name: set() for name in self.steps.members("params")}
         models = {name: p.subject[0].model for p in self.steps.changes() for name in p.targets}
-        for kind in self.steps.kinds:
-            for number, piece in enumerate(p for p in kind.pieces if p.role in ("change", "assign")):
-                by = id(piece.subject[0].optimizer) if piece.role == "change" else -1 - number
-                for name in piece.targets:
-                    if name in updated_by and by not in updated_by[name]:
-                        updated_by[name].append(by)
-        together: dict[tuple[int, ...], list[str]] = {}
+        for piece in (piece for kind in self.steps.kinds for piece in kind.of_role("change", "assign")):
+            by = id(piece.subject[0].optimizer) if piece.role == "change" else tuple(sorted(piece.targets))
+            for name in updated_by.keys() & piece.targets:
+                updated_by[name].add(by)
+        together: dict[frozenset, list[str]] = {}
         for name, all_by in updated_by.items():
-            together.setdefault(tuple(all_by), []).append(name)
+            together.setdefault(frozenset(all_by), []).append(name)
         if len(together) < 2 or not self.steps.changes():
             return dict(self._paths(list(updated_by)))
         found: dict[str, tuple[str, ...]] = {}
         for i, names in enumerate(together.values(), 1):
-            variables = [self.steps.variables[name] for name in names]
-            paths = ["" if isinstance(v, Carried) else str(getattr(v, "path", "")) for v in variables]
-            model = os.path.commonprefix([path.split("/")[:-1] for path in paths])[:1]
+            paths = [self.steps.path(name) for name in names]
+            model = os.path.commonprefix([path[:-1] for path in paths])[:1]
             shared = os.path.commonprefix(names).strip("_0123456789")
-            starts = [*model, models.get(names[0], ""), shared if len(shared) > 1 else "", f"part_{i}"]
+            starts = [models.get(names[0], ""), *model, shared if len(shared) > 1 else "", f"part_{i}"]
             tops = {path[0] for path in found.values()}
             group = next(start for start in starts if start.isidentifier() and start not in tops)
-            alone = len(names) == 1 and "/" not in paths[0]
+            alone = len(names) == 1 == len(paths[0])
             found |= {names[0]: (names[0],)} if alone else {n: (group, *path) for n, path in self._paths(names)}
         return found
 
     def _paths(self, names: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The variables' own paths, as Keras's have them, without what is common to all; of another its name."""
-        own = {name: tuple(str(getattr(self.steps.variables[name], "path", "")).split("/")) for name in names}
-        own = {name: path for name, path in own.items() if len(path) > 1}
+        own = {name: path for name in names if len(path := self.steps.path(name)) > 1}
         start = len(trees.common_path(own.values())) if len(own) == len(names) > 1 else 0
         paths = [own[name][start:] if name in own else (name,) for name in names]
         paths = paths if len(set(paths)) == len(paths) else [(name,) for name in names]
-        for name, path in zip(names, _renumbered(paths), strict=True):
-            yield name, tuple(re.sub(r"\W", "_", key) for key in path)
+        yield from zip(names, _renumbered(paths), strict=True)
 
     def _state_paths(self) -> dict[str, tuple[str, ...]]:
         """The path in `state` of each variable of a model or a list."""
         steps, paths = self.steps, dict[str, tuple[str, ...]]()
         alike = [np.shape(steps.initial[name]) for name in self.groups]
-        members = {name: steps.variables[name] for name in steps.members("state")}
+        members = steps.members("state")
         lists: dict[str, list[str]] = {}
         for name in sorted(members, key=lambda name: steps.places_in_lists.get(name, ("", 0))[1]):
-            path = tuple(str(getattr(members[name], "path", "")).split("/"))
             if name in steps.places_in_lists:
                 lists.setdefault(steps.places_in_lists[name][0], []).append(name)
-            elif len(path) > 1 and name != "seed":
-                paths[name] = path
+            elif steps.owner(name):
+                paths[name] = steps.path(name)
         tops = [path[0] for path in paths.values()]
         paths = {name: path for name, path in paths.items() if tops.count(path[0]) > 1 and path[0] not in members}
         paths = dict(zip(paths, _renumbered([*paths.values()]), strict=True))
         for top, names in lists.items():
             if [np.shape(steps.initial[name]) for name in names] == alike and top not in {*members, *tops}:
                 paths |= {name: (top, *path) for name, path in zip(names, self.groups.values(), strict=True)}
-        return {name: tuple(re.sub(r"\W", "_", key) for key in path) for name, path in paths.items()}
+        return paths
 
     def _with_state(self, parts: Sequence[str], names: Sequence[str]) -> str:
         """Code for `state` with these parts, which have these names, in it."""
         tops = {self.paths[name][0] for name in names}
         if {name for name in self.steps.members("state") if self.paths[name][0] in tops} == set(names):
-            alone = len(parts) == 1 and parts[0][0] == "{"
-            return f"{{**state, {parts[0][1:]}" if alone else " | ".join(["state", *parts])
+            return " | ".join(["state", *parts])
         text = "state"
         for part in parts:
             text = f"{self._helper('merged')}({text}, {part})"
@@ -160,15 +162,14 @@ class PortedModule:
         """Code for the part of a tree of parameters that has these names, which are all of some groups, or of the tree."""
         tops = self._tops(names)
         if len(tops) < 2:
-            return values + "".join(f"[{top!r}]" for top in tops)
+            return values + _item(tops)
         return "{" + ", ".join(f"{top!r}: {values}[{top!r}]" for top in tops) + "}"
 
     def _replaced(self, values: str, names: Sequence[str], new: str) -> str:
         """Code for `values` with `new` in the place of what `_part` gives."""
         tops = self._tops(names)
-        if not tops:
-            return new
-        return f"{{**{values}, {tops[0]!r}: {new}}}" if len(tops) == 1 else f"{values} | {new}"
+        part = f"{{{tops[0]!r}: {new}}}" if len(tops) == 1 else new
+        return f"{values} | {part}" if tops else new
 
     # -- the step
 
@@ -183,12 +184,13 @@ class PortedModule:
                 in_state += piece.targets[1]
         lines = [*(self._before(kind, piece) for piece in kind.of_role("before")), *lines]
         updated = "params"
-        for piece in kind.of_role("change"):
-            lines += self._applied(kind, piece, updated)
-            updated = "updated"
-        for piece in kind.of_role("assign"):
-            updated = self._assigned(kind, piece, updated, lines, state_lines)
-            in_state += [name for name in piece.targets if name not in self.groups]
+        for piece in kind.of_role("change", "assign"):  # in the program's order
+            if piece.role == "change":
+                lines += self._applied(kind, piece, updated)
+                updated = "updated"
+            else:
+                updated = self._assigned(kind, piece, updated, lines, state_lines)
+                in_state += [name for name in piece.targets if name not in self.groups]
         if state_lines:
             lines.append(f"state = {self._with_state(state_lines, in_state)}")
         returned = [] if self.steps.evaluated else [updated if n == "params" else n for n in self.carry]
@@ -229,9 +231,7 @@ class PortedModule:
         function = self._printed(kind, piece, f"new_{_unnumbered(top)}" if top else "assigned_values", top=top)
         call = self._call(kind, piece, function, updated)
         if top:
-            entry = f"{top!r}: {call}}}"
-            several = bool(state_lines) and state_lines[-1][0] == "{"  # models, or lists, beside one another
-            state_lines[-1:] = [f"{state_lines[-1][:-1]}, {entry}"] if several else [*state_lines[-1:], f"{{{entry}"]
+            state_lines.append(f"{{{top!r}: {call}}}")
             return updated
         trained = [n for n in piece.targets if n in self.groups]
         rest = [n for n in piece.targets if n not in self.groups]
@@ -257,18 +257,15 @@ class PortedModule:
 
     def _loss(self, kind: Kind, piece: Piece, end: str) -> list[str]:
         gradient: Gradient = piece.subject[0]
+        if piece.role == "loss" and any(x.dtype.kind == "c" for x in piece.labels.get("params", {}).values()):
+            raise Refused(where(gradient), "complex")
+        function = piece.function = self._printed(kind, piece, gradient.name, where(gradient))
         if piece.role == "value":
-            piece.function = self._printed(kind, piece, gradient.name, where(gradient))
-            return [f"value{end} = {self._call(kind, piece, piece.function, 'params')}"]
+            return [f"value{end} = {self._call(kind, piece, function, 'params')}"]
         if piece.role == "rows":
-            piece.function = self._printed(kind, piece, gradient.name, where(gradient))
             mapped = {name for i, name in piece.arguments.items() if piece.externals[i].mapped}
             axes = tuple(0 if name in mapped else None for name in self._arguments(kind, piece))
-            return [f"grads{end} = {self._call(kind, piece, f'jax.vmap({piece.function}, in_axes={axes})', 'params')}"]
-        if any(x.dtype.kind == "c" for x in piece.labels.get("params", {}).values()):
-            raise Refused(where(gradient), "complex")
-        function = self._printed(kind, piece, gradient.name, where(gradient))
-        piece.function = function
+            return [f"grads{end} = {self._call(kind, piece, f'jax.vmap({function}, in_axes={axes})', 'params')}"]
         has_aux = isinstance(piece.targets, tuple)
         if not (len(gradient.targets) == 1 and np.ndim(gradient.targets[0]) == 0):
             function = f"{self._helper('total and found' if has_aux else 'total')}({function})"
@@ -279,29 +276,27 @@ class PortedModule:
     def _applied(self, kind: Kind, piece: Piece, updated: str) -> list[str]:
         applied: Applied = piece.subject[0]
         names = list(piece.targets)
-        optimizer = self._optimizer(applied, names)
+        ported = self._optimizer(applied, names)
         labels = dict(zip(sorted(names), piece.key[1], strict=True))  # type: ignore[index]
         groups = {label[0] if isinstance(label, tuple) else label for label in labels.values()}
-        plain = len(groups) == 1 and not piece.entries and all(n == label[1] for n, label in labels.items())
-        if plain:
-            (group,) = groups
-            grads = self._part(self._local(kind, str(group)), names)
+        if len(groups) == 1 and not piece.entries and all(n == label[1] for n, label in labels.items()):
+            grads = self._part(self._local(kind, str(*groups)), names)
         else:
             function = self._printed(kind, piece, "changed_gradients")
             tops = self._tops(names)
             grads = self._call(kind, piece, function, updated) + (f"[{tops[0]!r}]" if len(tops) == 1 else "")
         one = len({id(piece.subject[0].optimizer) for piece in self.steps.changes()}) == 1
-        state = "opt_state" if one else f"opt_state[{optimizer!r}]"
-        if id(applied.optimizer) in self.assigned_rates:
+        state, new = ("opt_state", "opt_state") if one else (f"opt_state[{ported.name!r}]", "slots")
+        if ported.assigned:
             rate = unused("learning_rate", kind.arguments)
             kind.arguments[rate], kind.expressions[rate] = [each.rate for each in piece.subject], None
             state = f"{self._helper('with_rate')}({state}, {rate})"
-        new = "opt_state" if one else "slots"
+        part = self._part(updated, names)
         lines = [
-            f"changes, {new} = {optimizer}.update({grads}, {state}, {self._part(updated, names)})",
-            f"updated = {self._replaced(updated, names, f'optax.apply_updates({self._part(updated, names)}, changes)')}",
+            f"changes, {new} = {ported.name}.update({grads}, {state}, {part})",
+            f"updated = {self._replaced(updated, names, f'optax.apply_updates({part}, changes)')}",
         ]
-        return lines if one else [*lines, f"opt_state = opt_state | {{{optimizer!r}: {new}}}"]
+        return lines if one else [*lines, f"opt_state = opt_state | {{{ported.name!r}: {new}}}"]
 
     def _local(self, kind: Kind, group: str) -> str:
         """The name in `update` of what a label's group is."""
@@ -319,24 +314,31 @@ class PortedModule:
         """By the name of a parameter the code for what a piece is given, and the smallest tree that has all it reads."""
         given: dict[str, tuple[str, Any]] = {}
         for group, values in self._read(piece).items():
-            name = code = self._local(kind, group)
-            tree = self._tree(values)
-            if group == "state" or group in ("params", "updated") and piece.role == "assign":
-                path = trees.common_path(self.paths[n] for n in piece.labels.get(group, ()))
-                own = _unnumbered(path[-1]) if path and piece.role in ("assign", "change") else "params"
-                if path and own not in {*given, *piece.arguments.values()}:
-                    name, code, tree = own, code + "".join(f"[{key!r}]" for key in path), trees.part_at(tree, path)
-            given[name] = code, tree
+            code, read = self._local(kind, group), piece.labels.get(group, {})
+            for path in self._parts(piece, group):
+                name = _unnumbered(path[-1]) if piece.role in ("assign", "change") else "params"
+                if name not in {*given, *piece.arguments.values()}:
+                    given[name] = code + _item(path), trees.part_at(self._tree(values), path)
+                    values = {n: x for n, x in values.items() if self.paths[n][: len(path)] != path}
+            if not read or values.keys() & read.keys():
+                given[code] = code, self._tree(values)
         return given
+
+    def _parts(self, piece: Piece, group: str) -> Sequence[tuple[str, ...]]:
+        """The paths of the trees in a group that a piece is given by themselves: of what it changes each model or list."""
+        paths = [self.paths[name] for name in piece.labels.get(group, ())]
+        if group == "state" and piece.role in ("assign", "change") and len({path[0] for path in paths}) > 1:
+            return sorted({path[:1] for path in paths if len(path) > 1})
+        alone = group == "state" or group in ("params", "updated") and piece.role == "assign"
+        return [path] if alone and (path := trees.common_path(paths)) else []
 
     def _read(self, piece: Piece) -> dict[str, dict[str, Value]]:
         """The groups that a piece reads, each with all that is in it: the printed function takes it whole."""
         whole = piece.role in ("loss", "rows") or not piece.labels
         groups: dict[str, dict[str, Value]] = {"params": {}} if whole else {}
         for group, values in {**groups, **piece.labels}.items():
-            members = self.steps.members("state" if group == "state" else "params")
-            held = {name: self.steps.initial[name] for name in members} if group != "updated" else {}
-            groups[group] = held | values if group in ("params", "state") else values
+            all_held = self.steps.after(None, group) if group in ("params", "state") else {}
+            groups[group] = all_held | values
         return groups
 
     def _printed(self, kind: Kind, piece: Piece, hint: str, at: str = "", top: str = "") -> str:
@@ -366,12 +368,9 @@ class PortedModule:
                 made = re.match(r"the argument (.*? a shape, an index or an axis was made of .*?); what", str(error))
                 if not made and "may have looked" not in str(error):
                     raise
-                said = (
-                    [f"# The argument {made[1]}; it is the program's here, whatever {made[1].split(':')[0]} is."]
-                    if made
-                    else []
-                )
-                self.notes += said
+                if made:
+                    name = made[1].partition(":")[0]
+                    self.notes.append(f"# The argument {made[1]}; it is the program's here, whatever {name} is.")
                 function = as_function(shown, given, names, whole=False)
             # a function that is not given all of a tree must do nothing to all of it
             partial = {g for g, values in piece.labels.items() if set(values) != set(self.groups)} - {"params", "state"}
@@ -385,73 +384,70 @@ class PortedModule:
         return found
 
     def _helper(self, name: str, dtype: str = "float32") -> str:
-        own = name.split()[0]
-        text = re.sub(r"\bf(?=\()", own, PARTS[name]).replace("float32", dtype).strip()
-        if text not in self.helpers:
-            self.helpers.append(text)
-        return own
+        text = _part(name).replace("float32", dtype)
+        self.helpers += [text] if text not in self.helpers else []
+        return name.split()[0]
 
     # -- optimizers
 
-    def _optimizer(self, applied: Applied, names: list[str]) -> str:
+    def _optimizer(self, applied: Applied, names: list[str]) -> PortedOptimizer:
         optimizer, at = applied.optimizer, where(applied)
-        if id(optimizer) in self.optimizers:
-            _, known, updates = self.optimizers[id(optimizer)]
-            if set(updates) != set(names):
+        if known := self.optimizers.get(id(optimizer)):
+            if set(known.members) != set(names):
                 raise Refused(at, "different variables")
             return known
         pairs = [(step.number, a) for step in self.observer.steps for a in step.applied if a.optimizer is optimizer]
-        mine, early = [each for _, each in pairs], [each.count for number, each in pairs if number < STEPS]
+        early = [each.count for number, each in pairs if number < STEPS]
         if any(later > count + 1 for count, later in itertools.pairwise(early)):
             raise Refused(at, "applied elsewhere")
-        if len({tuple(map(id, each.variables)) for each in mine}) > 1:
+        if len({tuple(map(id, each.variables)) for _, each in pairs}) > 1:
             raise Refused(at, "different variables")
-        rates = dict.fromkeys(each.rate for each in mine)
         scheduled = callable(keras_fence.rate_of(optimizer))
-        if scheduled:
-            rate = self._schedule(keras_fence.rate_of(optimizer), at)
-        else:
-            rate = repr(float(f"{applied.rate:.7g}"))
-        assigned = len(rates) > 1 and not scheduled
-        self._restore(mine[0], names, scheduled or assigned)
+        rate = self._schedule(keras_fence.rate_of(optimizer), at) if scheduled else repr(float(f"{applied.rate:.7g}"))
+        assigned = len({each.rate for _, each in pairs}) > 1 and not scheduled
         text = optax_text(optimizer, rate, scheduled or assigned, at)
-        if assigned:
-            self.assigned_rates.add(id(optimizer))
-            text = with_assigned_rate(text)
+        text = with_assigned_rate(text) if assigned else text
         if "as_keras" in text:
             self._helper("as_keras", dtype=applied.before[0].dtype.name)
         name = self.module.scope.new(identifier(applied.name))
-        self.optimizers[id(optimizer)] = optimizer, name, names
         self.definitions.append("\n".join(_laid_out([f"{name} = {text}"])))
-        return name
+        self.optimizers[id(optimizer)] = PortedOptimizer(name, names, pairs, scheduled or assigned, assigned)
+        return self.optimizers[id(optimizer)]
 
-    def _restore(self, applied: Applied, names: list[str], scheduled: bool) -> None:
-        """Notes what Keras's optimizer had when the first step began."""
-        if applied.count:
-            held: dict[str, Any] = {"count": np.int32(applied.count)}
-            for field, values in optax_slots(applied, scheduled).items():
-                of = {self.steps.name(v): x for v, x in zip(applied.variables, values, strict=True)}
-                tree = self._tree({n: of[n] for n in names})
-                held[field] = tree[self._tops(names)[0]] if len(self._tops(names)) == 1 else tree
-            self.restored[id(applied.optimizer)] = held
+    def _slots(self, optimizer: PortedOptimizer, step: TrainingStep | None) -> dict[str, Any]:
+        """What Keras's optimizer had after a step, by the names of Optax's fields; for None, when the first step began."""
+        applied = [a for number, a in optimizer.applied if step is None or number <= step.number]
+        if not applied or step is None and not applied[0].count:
+            return {}
+        last, count = applied[0 if step is None else -1], np.int32(step is not None)
+        fields: dict[str, Any] = {"count": last.count + count} if counts(last, optimizer.scheduled) else {}
+        for field, values in optax_slots(last, optimizer.scheduled, step is None).items():
+            named = {self.steps.name(v): x for v, x in zip(last.variables, values, strict=True)}
+            tree, tops = self._tree({name: named[name] for name in optimizer.members}), self._tops(optimizer.members)
+            fields[field] = tree[tops[0]] if len(tops) == 1 else tree
+        return fields
+
+    def _opt_state(self, parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """What is of optimizers, by their names, as it is in `opt_state`."""
+        return parts if len(self.optimizers) > 1 else next(iter(parts.values()), {})
 
     def _schedule(self, schedule: Any, at: str) -> str:
         """The name of a function of the count of updates, which the schedule is."""
-        count = Tensor(jnp.asarray(3, jnp.int32))
-        with GradientTape(persistent=True) as tape:
-            tape._recording.watch(count._array)  # type: ignore[union-attr]  # `watch` takes no integers
-            rate = schedule(count)
-        try:
-            function = tape._as_function(
-                rate, count, (), ValueMap([(count._array, "count")]), False, "count", replayable=False
-            )
-            for i in (0, 1, 2, 7, 100, 12345):
-                expected, found = (np.asarray(f(jnp.asarray(i, jnp.int32))) for f in (schedule, function))
-                if not np.allclose(expected, found, rtol=1e-6, atol=0):
-                    raise Refused(at, "schedule")
-            return self.module.add(function, "learning_rate")
-        except (ValueError, TypeError, LookupError) as error:
-            raise Refused(at, "schedule") from error
+        count, counts = Tensor(jnp.asarray(3, jnp.int32)), jnp.asarray([0, 1, 2, 3, 7, 20, 100, 12345], jnp.int32)
+        both = lambda count: jnp.asarray(schedule(count))  # noqa: E731
+        both.__name__ = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(schedule).__name__).lower()
+        # as it runs; with both branches of what it decides if there are any
+        with contextlib.suppress(ValueError, TypeError, LookupError):
+            for run in schedule, jax.jit(both):
+                with GradientTape(persistent=True) as tape:
+                    tape._recording.watch(count._array)  # type: ignore[union-attr]  # `watch` takes no integers
+                    rate = run(count)
+                known = ValueMap([(count._array, "count")])
+                function = tape._as_function(rate, count, (), known, False, "count", replayable=False)
+                expected, ours = (np.asarray([*map(f, counts)]) for f in (schedule, function))
+                if np.allclose(expected, ours, rtol=1e-6, atol=0):
+                    return self.module.add(function, "learning_rate")
+        raise Refused(at, "schedule")
 
     # -- the text
 
@@ -465,26 +461,22 @@ class PortedModule:
         one = len(updates) == 1
         data |= {} if one else {f"updates/{i}": np.asarray(updates.index(name)) for i, name in enumerate(plan)}
         constants = [*small, *(f'{name} = jnp.asarray(NPZ["constants/{name}"])' for name in arrays)]
-        optimizers = self.optimizers.values()
-        for name in ["restored"] * bool(self.restored) + ["merged"] * bool(self._resets(first)):
-            self._helper(name)
-        parts = [PARTS["tree"].replace("def f", "def tree").strip(), *self.helpers, *self.module.functions]
+        restored = {each.name: slots for each in self.optimizers.values() if (slots := self._slots(each, None))}
+        if restored:
+            self._helper("restored")
+        if self._resets(first):
+            self._helper("merged")
+        parts = [_part("tree"), *self.helpers, *self.module.functions]
         body = "\n\n\n".join([*parts, "\n".join(self.definitions)]).rstrip()
         init = [f'{group} = tree("{group}")' for group in self.carry[:2] if group != "opt_state"]
-        starts = [
-            (id(o), name, f"jax.jit({name}.init)({self._part('params', names)})") for o, name, names in optimizers
-        ]
-        slots = self.restored
-        for i, (key, name, text) in enumerate(starts):
-            at = "" if len(starts) == 1 else f"[{name!r}]"
-            starts[i] = key, name, f'restored({text}, tree("slots"){at})' if key in slots else text
-            data |= {
-                "/".join(["slots", *[name] * bool(at), *path]): x for path, x in trees.leaves_of(slots.get(key, {}))
-            }
-        if len(starts) == 1:
-            init.append(f"opt_state = {starts[0][2]}")
-        elif starts:
-            init.append(f"opt_state = {{{', '.join(f'{n!r}: {text}' for _, n, text in starts)}}}")
+        data |= {"/".join(["slots", *path]): x for path, x in trees.leaves_of(self._opt_state(restored))}
+        starts, several = dict[str, str](), len(self.optimizers) > 1
+        for name, members in ((each.name, each.members) for each in self.optimizers.values()):
+            text, at = f"jax.jit({name}.init)({self._part('params', members)})", f"[{name!r}]" * several
+            starts[name] = f'restored({text}, tree("slots"){at})' if name in restored else text
+        if starts:
+            whole = f"{{{', '.join(f'{name!r}: {text}' for name, text in starts.items())}}}"
+            init.append(f"opt_state = {whole if several else next(iter(starts.values()))}")
         everything = body + "\n".join(constants)
         kept = [x for key, x in data.items() if not key.startswith(("losses/", "numbers/", "updates/"))]
         wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in kept)
@@ -513,9 +505,9 @@ class PortedModule:
             results=", ".join([*([] if evaluated else self.carry), *["losses"] * some, *["grads"] * evaluated]),
             given=", ".join([*self.carry, "**batch(i)"]),
             step=plan[0] if one else "step",
-            batch=PARTS["batch with numbers" if numbers else "batch"].replace("def f(", "def batch(").strip(),
+            batch=_part("batch with numbers" if numbers else "batch"),
             values="losses" if some else "params",
-            last=", ".join(f'"{name}": {name}' for name in self._compared()),
+            last=", ".join(f'"{name}": {name}' for name in (["grads"] if evaluated else self.carry)),
         )
         return text, data
 
@@ -527,12 +519,8 @@ class PortedModule:
 
     def _data(self, first: Sequence[Any]) -> dict[str, Any]:
         steps = self.steps
-        data = {
-            "/".join(["params", *self.groups[name]]): np.asarray(steps.initial[name])
-            for name in steps.members("params")
-        }
-        held = {name: steps.initial[name] for name in steps.members("state")}
-        data |= {"/".join(["state", *path]): x for path, x in trees.leaves_of(self._tree(held))}
+        names = [(group, name) for group in ("params", "state") for name in steps.members(group)]
+        data = {"/".join([group, *self.paths[name]]): np.asarray(steps.initial[name]) for group, name in names}
         for i, step in enumerate(first):
             data[f"losses/{i}"] = np.asarray(self.expected(step))
             for name, x in steps.resets[step.number].items():
@@ -563,7 +551,9 @@ class PortedModule:
         """What `main` returns beside the losses, as the program had it after this step; for None, what it was at first."""
         steps = self.steps
         if not steps.evaluated:
-            return {group: self._tree(steps.after(step, group)) for group in self._compared()}
+            slots = {each.name: self._slots(each, step) for each in self.optimizers.values()}
+            groups = {group: self._tree(steps.after(step, group)) for group in self.carry if group != "opt_state"}
+            return groups | {"opt_state": self._opt_state(slots)}
         step = step or self.observer.steps[0]
         kind = steps.kind_of[step.number]
         zeros = {name: np.zeros_like(steps.initial[name]) for name in steps.members("params")}
@@ -588,10 +578,6 @@ class PortedModule:
         small = {name: size for name, size in largest.items() if 0.0 < size < ROUNDING}
         return {*comparing.entries_of({"params": self._tree(small)})}
 
-    def _compared(self) -> list[str]:
-        """What `main` returns of what `update` does, beside the losses."""
-        return ["grads"] if self.steps.evaluated else [name for name in self.carry if name != "opt_state"]
-
     def _step_call(self, kind: Kind) -> str:
         texts = {n: text if (text := kind.expressions.get(n)) not in (None, *_CARRY) else n for n in kind.arguments}
         given = ", ".join([*self.carry, *texts.values()])
@@ -602,34 +588,27 @@ class PortedModule:
 
     def _types(self) -> str:
         lines = []
-        for name in self.carry[:2]:
-            if name != "opt_state":
-                members = self.steps.members(name)
-                shown = [f"{'.'.join(self.paths[n])}~{_type_text(self.steps.initial[n])}" for n in members]
-                if len(shown) > MOST_SHOWN:
-                    shown[MOST_SHOWN - 1 :] = [f"and {len(shown) - MOST_SHOWN + 1} more"]
-                lines.append(f"{name}: {', '.join(shown)}")
+        for group in ("params", "state"):
+            members = self.steps.members(group)
+            shown = [f"{'.'.join(self.paths[n])}~{type_of(self.steps.initial[n])}" for n in members]
+            if len(shown) > MOST_SHOWN:
+                shown[MOST_SHOWN - 1 :] = [f"and {len(shown) - MOST_SHOWN + 1} more"]
+            lines += [f"{group}: {', '.join(shown)}"] if shown else []
         for kind in self.steps.kinds:
-            shown = [f"{n}~{_type_text(values[0])}" for n, values in kind.arguments.items()]
+            shown = [f"{n}~{type_of(values[0])}" for n, values in kind.arguments.items()]
             lines += [f"{kind.name}: {', '.join(shown)}"] if shown else []
         wrapped = [row for line in lines for row in textwrap.wrap(line, WIDTH, subsequent_indent="    ")]
         return "\n".join(wrapped).replace("~", " ") + "\n"
 
-    def _file(self, file: str) -> str:
-        return "" if file == str(self.path) else f"{Path(file).name}:"
+    def _line(self, place: Place) -> str:
+        return where(place).removeprefix(f"{self.path.name}:")
 
     def _where_set(self) -> list[str]:
         """A comment: what the program sets anew between the steps, and where."""
         names = {name for values in self.steps.resets.values() for name in values}
-        events = [
-            e for step in self.observer.steps for e in step.resets if self.steps.names.get(id(e.variable)) in names
-        ]
-        lines = dict.fromkeys(f"{self._file(e.place[0])}{e.place[1]}" for e in events)
-        parts = []
-        for name in sorted(names):
-            group, path = self.steps.group(self.steps.variables[name]), self.paths[name]
-            mine = {each for each in self.steps.members(group) if self.paths[each][0] == path[0]}
-            parts.append(group + "".join(f"[{key!r}]" for key in (path[:1] if mine <= names else path)))
+        events = [e for step in self.observer.steps for e in step.resets]
+        lines = dict.fromkeys(self._line(e.place) for e in events if self.steps.names.get(id(e.variable)) in names)
+        parts = [self.steps.group(self.steps.variables[name]) + _item(self.paths[name][:1]) for name in sorted(names)]
         at = f" (lines {', '.join(lines)})" if lines else ""
         said = "as main() does, put what the program begins anew with"
         return [f"# Between steps, {said}{at} into {', '.join(dict.fromkeys(parts))}."] if parts else []
@@ -640,10 +619,10 @@ class PortedModule:
         for kind in self.steps.kinds:
             runs = list(dict.fromkeys(tuple(self.steps.places(step)) for step in kind.steps))
             runs = [run for run in runs if not any(set(run) < set(other) for other in runs)]
-            texts = [", ".join(f"{self._file(file)}{n}" for file, n in run) for run in runs]
+            texts = [", ".join(map(self._line, run)) for run in runs]
             lines.append(f"# In place of the lines {', and of '.join(texts)}: {self._step_call(kind)}")
             if kind.name == "update":
-                lines += [f"#   {self._file(f)}{n}: {linecache.getline(f, n).strip()}"[:110] for f, n in runs[0]]
+                lines += [f"#   {self._line(at)}: {linecache.getline(*at).strip()}"[:110] for at in runs[0]]
         lines += [*self._where_set(), *dict.fromkeys(self.notes)]
         return "\n".join(row for line in lines for row in textwrap.wrap(line, WIDTH, subsequent_indent="#     "))
 
@@ -656,10 +635,19 @@ def _renumbered(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
             known = numbers.setdefault(path[:i], {})
             base = re.sub(r"_\d+$", "", key)
             known.setdefault(key, unused(base, known.values(), 1))
-    return [
-        tuple([numbers[path[:i]][key] if 0 < i < len(path) - 1 else key for i, key in enumerate(path)])
-        for path in paths
-    ]
+    inner = [[numbers[path[:i]][key] for i, key in enumerate(path[:-1]) if i] for path in paths]
+    whole = [[*path[:1], *keys, *path[1:][-1:]] for path, keys in zip(paths, inner, strict=True)]
+    return [tuple(re.sub(r"\W", "_", key) for key in path) for path in whole]
+
+
+def _part(name: str) -> str:
+    """A function of parts.txt under the first word of its name."""
+    return re.sub(r"\bf(?=\()", name.split()[0], PARTS[name]).strip()
+
+
+def _item(path: Sequence[str]) -> str:
+    """Code for what is at a path, behind that for the tree."""
+    return "".join(f"[{key!r}]" for key in path)
 
 
 def _unnumbered(name: str) -> str:
@@ -674,7 +662,3 @@ def _laid_out(lines: Sequence[str], indent: str = "") -> Iterator[str]:
         head = line[: value.col_offset]
         single = f"{indent}{head}{layout.text_of(value)}" if "'" in line else indent + line
         yield from [single] if len(single) <= WIDTH else layout.statement(head, value, indent)
-
-
-def _type_text(value: Value) -> str:
-    return type_of(value) if hasattr(value, "dtype") else type(value).__name__

@@ -12,6 +12,7 @@ import sys
 import traceback
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, TypeAlias
@@ -104,7 +105,9 @@ class Applied:
     after: list[Array]
     rate: float
     count: int  # how often it was applied before
-    slots: dict[str, list[Array]]  # what it held then, if it was: by names of its own for each of `variables`
+    position: int  # how many assignments of its step came before
+    slots_before: dict[str, list[Array]]  # what it held then, if it was: by names of its own for each of `variables`
+    slots: dict[str, list[Array]]  # and what it holds afterwards
 
 
 @dataclass(eq=False)
@@ -116,7 +119,6 @@ class Assigned:
     before: Array
     value: Value
     after: Array
-    position: int = 0  # of it among the entries of its step
     later: bool = True  # than all gradients of its step
 
 
@@ -134,6 +136,10 @@ class TrainingStep:
         default_factory=list
     )  # what then was a gradient, or what a variable held and does no more
     held: dict[int, Array] = field(default_factory=dict)  # by the id of a variable what it held when the step ended
+
+    @property
+    def found(self) -> list[Array]:
+        return [x for each in self.gradients for x in each.found if x is not None]
 
     @functools.cached_property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -167,27 +173,37 @@ class TrainingStep:
     @functools.cached_property
     def resets(self) -> list[Assigned]:
         """What variables are set to, between this step and the next, that does not come of gradients or variables."""
-        held = {id(x) for each in self.events for x in (each.before, each.after)}
-        held |= {id(x) for each in self.applied for x in (*each.before, *each.after)}
-        held |= {id(x) for each in self.gradients for x in (*each.held, *each.found)}
+        held = {id(x) for each in self.applied for x in (*each.before, *each.after)}
+        held |= {id(x) for x in (*self.found, *(x for each in self.gradients for x in each.held))}
         held |= {id(x) for _, read in self.recording.variables.values() for x in read.values()} | self.made_in().keys()
         graph, anew = Graph(self.recording.entries), list[Assigned]()
         for event in self.events:
-            if isinstance(event.variable, Carried):
-                continue
+            held.add(id(event.before))
             ends = [event.value] if isinstance(event.value, jax.Array) else []
             inputs = (x for i in graph.before(ends) for x in self.recording.entries[i].inputs)
-            if event.later and held.isdisjoint(map(id, (*ends, *inputs))):
+            own = not isinstance(event.variable, Carried)
+            if own and event.later and held.isdisjoint(map(id, (*ends, *inputs))):
                 anew.append(event)
+            held.add(id(event.after))
         return anew
 
     def assigned(self) -> dict[int, Assigned]:
         """By the id of a variable its assignments as one."""
-        found: dict[int, Assigned] = {}
-        for event in (each for each in self.events if each not in self.resets):
-            first = found.get(id(event.variable), event)
-            found[id(event.variable)] = replace(event, before=first.before)
-        return {id(each.variable): each for each in self.carried} | found
+        return {id(each.variable): each for each in self.carried} | merged(self.events, self.resets)
+
+    def before(self, applied: Applied) -> list[Assigned]:
+        """The assignments to variables that an optimizer updates afterwards."""
+        ids = set(map(id, applied.variables))
+        return [each for each in self.events[: applied.position] if id(each.variable) in ids]
+
+
+def merged(events: Iterable[Assigned], without: Sequence[Assigned]) -> dict[int, Assigned]:
+    """By the id of a variable these assignments to it as one."""
+    by_variable: dict[int, Assigned] = {}
+    for event in (each for each in events if each not in without):
+        first = by_variable.get(id(event.variable), event)
+        by_variable[id(event.variable)] = replace(event, before=first.before)
+    return by_variable
 
 
 class Observer:
@@ -210,7 +226,7 @@ class Observer:
         self.traced: list[Gradient] = []  # those that were taken while JAX traced the program
         self.inner: tuple[list[Any], Any] = [], None  # what the last gradient in a tape's block gave, and its targets
         self.failed: tuple[Place, BaseException] | None = None  # where a hook here failed
-        self._quiet = self._sweeping = False
+        self._quiet = False  # whether what runs is part of what a hook has noted already
         self._patches = contextlib.ExitStack()
         self._keras = False
 
@@ -220,9 +236,8 @@ class Observer:
         with self._patches:
             self.patch(GradientTape, "__enter__", self._enter)
             self.patch(GradientTape, "__exit__", self._exit)
-            self.patch(GradientTape, "gradient", self._gradient)
-            self.patch(GradientTape, "jacobian", self._gradient, inside=True)
-            self.patch(GradientTape, "batch_jacobian", self._gradient, inside=True)
+            for name in ("gradient", "jacobian", "batch_jacobian"):
+                self.patch(GradientTape, name, self._gradient, inside=name != "gradient")
             self.patch(sys.modules["tapejax"], "vectorized_map", self._mapped)
             self.patch(Variable, "_change", self._change)
             self.patch(Variable, "assign", self._assign)
@@ -245,15 +260,21 @@ class Observer:
 
         @functools.wraps(original)
         def patched(*args: Any, **kwargs: Any) -> Any:
+            frame = None if self._quiet else next(user_frames(), None)
+            if frame is None:
+                return original(*args, **kwargs)
             try:
-                return method(run, *args, **kwargs, **more)
+                return method(run, frame, *args, **kwargs, **more)
             except Exception as error:
-                if self.failed is None and error not in raised and (frame := user_frame()):
+                if self.failed is None and error not in raised:
                     self.failed = _place(frame), error
                 raise
 
         raised: list[BaseException] = []
         self._patches.enter_context(mock.patch.object(owner, name, patched))
+
+    def _quietly(self) -> AbstractContextManager:
+        return mock.patch.object(self, "_quiet", True)
 
     def _patch_keras(self) -> None:
         reading.install_adapters()  # whose hooks come first: ours see what the user assigns
@@ -292,7 +313,7 @@ class Observer:
         inputs = (x for entry in step.recording.entries for x in entry.inputs if isinstance(x, jax.Array))
         reads = ((self.owners[id(x)], x) for x in inputs if id(x) in self.owners)
         stale = [x for variable, x in reads if not isinstance(variable, Carried) and held(variable) is not x]
-        return [*stale, *(x for each in step.gradients for x in each.found if x is not None)]
+        return [*stale, *step.found]
 
     def fresh(self, entries: Sequence[Entry], stale: Sequence[Array]) -> Set[Value]:
         """What was computed of variables, and not of what is `stale`."""
@@ -305,18 +326,15 @@ class Observer:
         if not step.gradients:
             return False
         names, before = snapshot(frame, arrays=False), step.gradients[0].block.before
-        gradients = [x for each in step.gradients for x in each.found if x is not None]
-        of_gradients = Graph(threaded(step.recording.entries, step.origins)).after(gradients)
+        of_gradients = Graph(threaded(step.recording.entries, step.origins)).after(step.found)
         made = {id(x) for x in of_gradients - self.fresh(step.recording.entries, stale)}
         for gradient in step.gradients:  # of a tensor that has several names the one that goes on
             for i, x in enumerate(gradient.held):
                 moving = [text for text, held in before.items() if held is x and id(names.get(text)) in made]
                 if moving and isinstance(gradient.variables[i], Carried):
                     gradient.variables[i] = self.carried.setdefault(moving[0], Carried(moving[0]))
-        pairs = {
-            v: x for g in step.gradients for v, x in zip(g.variables, g.held, strict=True) if isinstance(v, Carried)
-        }
-        own, place, position = {v.path: x for v, x in pairs.items()}, _place(frame), len(step.recording.entries)
+        pairs = [pair for g in step.gradients for pair in zip(g.variables, g.held, strict=True)]
+        own = {v.path: x for v, x in pairs if isinstance(v, Carried)}
         step.carried, inside = [], step.of_variables()
         used = {id(x) for g in step.gradients for entry in g.recording.entries for x in entry.inputs}
         for text, x in names.items():
@@ -324,7 +342,7 @@ class Observer:
                 carried, old = self.carried.setdefault(text, Carried(text)), own.get(text, before.get(text))
                 old = x if type_of(old) != type_of(x) or id(x) not in made and id(old) not in used else old
                 kept = step.events if text in own else step.carried
-                kept.append(Assigned(carried, place, old, x, x, position))
+                kept.append(Assigned(carried, _place(frame), old, x, x))
                 self._own(carried, old if text in own or old is not x else jnp.zeros_like(x), x)  # type: ignore[arg-type]
         return any(names.get(text, x) is not x for text, x in own.items())
 
@@ -347,15 +365,27 @@ class Observer:
 
     def _goes_on(self, step: TrainingStep) -> bool:
         """Whether its gradients are with respect to tensors that the step before made."""
-        known = {id(x.after) for x in self.steps[-1].events} if self.steps else set()
+        known = {id(x.after) for before in self.steps[-1:] for x in before.events}
         return any(id(x) in known for each in step.gradients for x in each.held)
 
     # -- hooks
 
-    def _by_keras(self, original: Callable, model: Any, *args: Any, **kwargs: Any) -> Any:
-        """What Keras trains without a tape of the program's is no part of a step; what it leaves in variables is."""
-        with contextlib.nullcontext() if keras_trainer.in_tensorflows_way(model) else outside():
+    def _by_keras(self, original: Callable, frame: FrameType, model: Any, *args: Any, **kwargs: Any) -> Any:
+        """What Keras trains without a tape of the program's is no part of a step; what it leaves in variables is. Since Keras
+        donates what variables hold, they get copies."""
+        if keras_trainer.in_tensorflows_way(model):
             return original(model, *args, **kwargs)
+        before = [(v, x) for v in model.variables if (x := keras_fence.held(v)) is not None]
+        for v in [*model.variables, *getattr(getattr(model, "optimizer", None), "variables", ())]:
+            setattr(v, keras_fence.VALUE, jax.tree.map(copied, keras_fence.held(v)))  # which is None at first
+        with self._quietly(), outside():
+            result = original(model, *args, **kwargs)
+        for v, old in before:
+            if np.array_equal(old, held(v)):
+                setattr(v, keras_fence.VALUE, old)
+            else:
+                self._note(v, old, held(v), frame)
+        return result
 
     def _block(self, frame: FrameType) -> Block:
         if not self.active:
@@ -363,19 +393,18 @@ class Observer:
         names = () if frame.f_locals is frame.f_globals else tuple(frame.f_locals)
         return Block(_place(frame), snapshot(frame, self._count < STEPS), names)
 
-    def _enter(self, original: Callable, tape: GradientTape) -> GradientTape:
+    def _enter(self, original: Callable, frame: FrameType, tape: GradientTape) -> GradientTape:
         self._patch_keras()
-        frame = user_frame()
-        if self._sweeping or frame is None or not eager():
-            return original(tape)
-        vars(tape)["_block"] = self._block(frame)
-        self.active.append(tape)
+        if eager():
+            vars(tape)["_block"] = self._block(frame)
+            self.active.append(tape)
         return original(tape)
 
-    def _mapped(self, original: Callable, function: Callable, elems: Nest, *args: Any, **kwargs: Any) -> Nest:
+    def _mapped(
+        self, original: Callable, frame: FrameType, function: Callable, elems: Nest, *args: Any, **kwargs: Any
+    ) -> Nest:
         """What takes gradients of each row of a batch is a block of its own."""
-        frame = user_frame()
-        if self._sweeping or frame is None or self.active or not eager():
+        if self.active or not eager():
             return original(function, elems, *args, **kwargs)
         block, start, before = self._block(frame), len(self._step.recording.entries), len(self.traced)
         elems = nest.map_structure(convert_to_tensor, elems)
@@ -393,12 +422,8 @@ class Observer:
         """Runs what is mapped for one row, by itself: that is what is written, under `jax.vmap`."""
         batches = [x._array for x in nest.flatten(elems)]
         tape, rows = GradientTape(persistent=True), [Tensor(x[0]) for x in batches]
-        self._sweeping = True
-        try:
-            with outside(), tape:
-                leaves = [leaf_of(x) for x in nest.flatten(function(nest.pack_sequence_as(elems, rows)))]
-        finally:
-            self._sweeping = False
+        with self._quietly(), outside(), tape:
+            leaves = [leaf_of(x) for x in nest.flatten(function(nest.pack_sequence_as(elems, rows)))]
         recording, ones = tape._recording, [leaf.array for leaf in leaves if leaf is not None]
         assert recording is not None
         drawn = any(entry.op.name.startswith("random_") for entry in recording.entries)
@@ -418,36 +443,35 @@ class Observer:
         of = {id(row._array): batch for row, batch in zip(rows, batches, strict=True)}
         gradient.rows = MappedCall(of, [*zip(keys, ones, strict=True)], others)
 
-    def _exit(self, original: Callable, tape: GradientTape, *exception: Any) -> None:
+    def _exit(self, original: Callable, frame: FrameType, tape: GradientTape, *exception: Any) -> None:
         original(tape, *exception)
         if tape in self.active:
             self.active.remove(tape)
 
     def _gradient(
-        self, original: Callable, tape: GradientTape, target: Nest, sources: Nest, *rest: Any, **more: Any
+        self,
+        original: Callable,
+        frame: FrameType,
+        tape: GradientTape,
+        target: Nest,
+        sources: Nest,
+        *rest: Any,
+        inside: bool = False,
+        **more: Any,
     ) -> Nest:
-        inside = more.pop("inside", False)
-        step, recording, frame = self._step, tape._recording, user_frame()
-        if (
-            self._sweeping
-            or frame is None
-            or recording is None
-            or [other for other in self.active if other is not tape]
-        ):
+        step, recording = self._step, tape._recording
+        if recording is None or [other for other in self.active if other is not tape]:
             found = original(tape, target, sources, *rest, **more)
             self.inner = nest.flatten(found), targets_of(target)
             return found
         start = len(step.recording.entries)
-        self._sweeping = True  # a gradient of the program's own may have tapes
-        try:
+        with self._quietly():  # a gradient of the program's own may have tapes
             found = original(tape, target, sources, *rest, **more)
-        finally:
-            self._sweeping = False
         inside = inside or bool(rest) or more.get("output_gradients") is not None
-        leaves = sources_of(sources).leaves
+        given = sources_of(sources).leaves
         texts = {id(x): text for text, x in reversed(snapshot(frame, arrays=False).items())}
-        leaves = [leaf for leaf in leaves if is_variable(leaf.value) or id(leaf.array) in texts and eager()]
-        if len(leaves) < len(sources_of(sources).leaves) and not inside:
+        leaves = [leaf for leaf in given if is_variable(leaf.value) or id(leaf.array) in texts and eager()]
+        if len(leaves) < len(given) and not inside:
             return found
         variables = [
             leaf.value
@@ -480,24 +504,21 @@ class Observer:
     def _apply(
         self,
         original: Callable,
+        frame: FrameType,
         optimizer: Optimizer,
         grads: Iterable[TensorLike | None],
         trainable_variables: Iterable[VariableLike] | None = None,
     ) -> Any:
-        frame = user_frame()
-        if self._quiet or frame is None or not eager():
+        if not eager():
             return original(optimizer, grads, trainable_variables)
         grads = list(grads)
         variables = list(keras_fence.trained_by(optimizer) if trainable_variables is None else trainable_variables)
         with outside():
             before, rate = [held(v) for v in variables], float(np.asarray(optimizer.learning_rate))
-            count = int(np.asarray(optimizer.iterations))
-            slots = _slots(optimizer, variables) if count and self._step.number >= 0 else {}
-        self._quiet = True
-        try:
+            count, events = int(np.asarray(optimizer.iterations)), len(self._step.events)
+            slots_before = _slots(optimizer, variables) if count else {}
+        with self._quietly():
             result = original(optimizer, grads, trainable_variables)
-        finally:
-            self._quiet = False
         arrays = [None if x is None else leaf_of(x).array for x in grads]  # type: ignore[union-attr]
         after = [held(v) for v in variables]
         for variable, old, new in zip(variables, before, after, strict=True):
@@ -505,40 +526,44 @@ class Observer:
         attributes = getattr(frame.f_locals.get("self"), "__dict__", {})
         objects = {**frame.f_locals, **attributes, **frame.f_globals}
         name = next((text for text, x in objects.items() if x is optimizer), optimizer.name)
-        models = [
-            (text, x.trainable_variables) for text, x in objects.items() if hasattr(type(x), "trainable_variables")
-        ]
-        ids = set(map(id, variables))
-        model = next((text for text, trained in models if set(map(id, trained)) == ids), "")
+        ids, models = (
+            {*map(id, variables)},
+            [(n, x) for n, x in objects.items() if hasattr(type(x), "trainable_variables")],
+        )
+        model = next((n for n, x in models if {*map(id, x.trainable_variables)} == ids), "")
+        slots = slots_before, _slots(optimizer, variables)
         self._step.applied.append(
-            Applied(optimizer, name, model, _place(frame), arrays, variables, before, after, rate, count, slots)
+            Applied(
+                optimizer, name, model, _place(frame), arrays, variables, before, after, rate, count, events, *slots
+            )
         )
         return result
 
-    def _assign(self, original: Callable, variable: VariableLike, value: TensorLike, *rest: Any, **more: Any) -> Any:
-        frame, before = user_frame(), None if self._quiet else held(variable)
+    def _assign(
+        self, original: Callable, frame: FrameType, variable: VariableLike, value: TensorLike, *rest: Any, **more: Any
+    ) -> Any:
+        before, leaf = held(variable), leaf_of(value)
         result = original(variable, value, *rest, **more)
-        if (
-            frame is None or before is None or isinstance(held(variable), Tracer)
-        ):  # Keras builds a layer, or traces a step
-            return result
-        after, leaf = held(variable), leaf_of(value)
-        self._own(variable, before, after)
+        if not (before is None or isinstance(held(variable), Tracer)):  # Keras builds a layer, or traces a step
+            self._note(variable, before, value if leaf is None else leaf.array, frame)
+        return result
+
+    def _note(self, variable: VariableLike, before: Array, value: Value, frame: FrameType) -> None:
+        """Notes that a value was assigned to a variable."""
+        self._own(variable, before, after := held(variable))
         if id(variable) not in self.names:
             with outside():
                 self._name([variable], self._step.recording, frame)
-        value = value if leaf is None else leaf.array
-        self._step.events.append(
-            Assigned(variable, _place(frame), before, value, after, len(self._step.recording.entries))
-        )
-        return result
+        self._step.events.append(Assigned(variable, _place(frame), before, value, after))
 
-    def _change(self, original: Callable, variable: VariableLike, change: Callable, *rest: Any) -> Any:
+    def _change(
+        self, original: Callable, frame: FrameType, variable: VariableLike, change: Callable, *rest: Any
+    ) -> Any:
         """``assign_add`` and its like compute the new value out of the tapes' sight."""
-        if self._quiet or not eager():
+        if not eager():
             return original(variable, change, *rest)
         value = change(held(variable))
-        return self._assign(lambda *_: original(variable, lambda _: copied(value), *rest), variable, value)
+        return self._assign(lambda *_: original(variable, lambda _: copied(value), *rest), frame, variable, value)
 
     def _own(self, variable: VariableLike | Carried, before: Array, after: Array) -> None:
         for array in (before, after):
@@ -593,24 +618,15 @@ def in_a_list(variable: VariableLike, spaces: Sequence[Mapping[str, Any]]) -> st
 
 def _slots(optimizer: Optimizer, variables: Sequence[VariableLike]) -> dict[str, list[Array]]:
     """What an optimizer holds for each of the variables, by the names of its lists."""
-    trained = list(keras_fence.trained_by(optimizer))
-    positions = [next(i for i, v in enumerate(trained) if v is variable) for variable in variables]
-    lists = {
-        name.strip("_"): x for name, x in vars(optimizer).items() if isinstance(x, list) and len(x) == len(trained)
-    }
-    return {
-        n: [held(x[i]) for i in positions]
-        for n, x in lists.items()
-        if all(map(is_variable, x)) and x[0] is not trained[0]
-    }
+    trained = [id(v) for v in keras_fence.trained_by(optimizer)]
+    positions = [trained.index(id(v)) for v in variables]
+    lists = [(n, x) for n, x in vars(optimizer).items() if isinstance(x, list) and all(map(is_variable, x))]
+    lists = [(n, x) for n, x in lists if len(x) == len(trained) and id(x[0]) not in trained]
+    return {n.strip("_"): [held(x[i]) for i in positions] for n, x in lists}
 
 
 def _frames() -> Iterator[FrameType]:
     return (frame for frame, _ in traceback.walk_stack(None))
-
-
-def user_frame() -> FrameType | None:
-    return next(user_frames(), None)
 
 
 def _place(frame: FrameType) -> Place:

@@ -51,14 +51,20 @@ def with_assigned_rate(text: str) -> str:
     return re.sub(first, rf"optax.inject_hyperparams(optax.\1{static})(learning_rate=", text, count=1)
 
 
-def optax_slots(applied: Applied, scheduled: bool) -> dict[str, list[Array]]:
-    """What Optax's state had where Keras's optimizer was applied before: by the names of its fields, for each variable."""
+def optax_slots(applied: Applied, scheduled: bool, begin: bool) -> dict[str, list[Array]]:
+    """What Optax's state has after Keras's optimizer has updated, or before: by the names of its fields, for each variable."""
+    held = applied.slots_before if begin else applied.slots
     slots: dict[str, list[Array]] = {}
     for text in filter(None, _TABLES["slots"][_kind(applied.optimizer, scheduled)].split(", ")):
         name, field, *factor = text.split()
         by = {"-1": -1.0}.get("".join(factor), -1.0 / applied.rate) if factor else 1.0
-        slots |= {field: [x * np.asarray(by, x.dtype) for x in applied.slots[name]]} if name in applied.slots else {}
+        slots |= {field: [x * np.asarray(by, x.dtype) for x in held[name]]} if name in held else {}
     return slots
+
+
+def counts(applied: Applied, scheduled: bool) -> bool:
+    """Whether Optax's state has a count of the updates."""
+    return scheduled or type(applied.optimizer).__name__ in ("Adam", "AdamW", "Lion")
 
 
 def _kind(optimizer: Optimizer, scheduled: bool) -> str:

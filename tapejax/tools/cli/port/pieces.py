@@ -21,7 +21,7 @@ from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
 from ...writing.graph import ValueMap
-from .observing import Applied, Block, Carried, Gradient, TrainingStep
+from .observing import Applied, Block, Carried, Gradient, Place, TrainingStep
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
 Label = tuple[str, str]
@@ -67,12 +67,12 @@ class Piece:
 class Kind:
     """Steps that are alike: their `pieces`, and of each argument its values, step by step."""
 
-    name: str  # of its function
     steps: list[TrainingStep]
     pieces: list[Piece]
     blocks: list[Block]  # the first of each step
     arguments: dict[str, list[Value]] = field(default_factory=dict)
     expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
+    name: str = ""  # of its function
 
     def take(self, other: Kind) -> None:
         """Takes in the steps of a kind whose function is the same."""
@@ -85,17 +85,21 @@ class Kind:
             for external, later in zip(mine.externals, new.externals, strict=False):
                 external.values += later.values
 
-    def of_role(self, role: str) -> list[Piece]:
-        return [piece for piece in self.pieces if piece.role == role]
+    def of_role(self, *roles: str) -> list[Piece]:
+        return [piece for piece in self.pieces if piece.role in roles]
+
+    @property
+    def key(self) -> Hashable:
+        return tuple([(piece.role, piece.key) for piece in self.pieces])
 
     @property
     def losses(self) -> list[Piece]:
-        return [piece for piece in self.pieces if piece.role in ("loss", "value")]
+        return self.of_role("loss", "value")
 
     @property
     def sources(self) -> list[Piece]:
         """What gives the gradients that the other pieces read."""
-        return [piece for piece in self.pieces if piece.role in ("loss", "value", "rows")]
+        return self.of_role("loss", "value", "rows")
 
 
 @dataclass
@@ -171,8 +175,8 @@ def _key(op: Any) -> Hashable:
     return op.canonicalised() if getattr(function, "__closure__", op) else function.__code__
 
 
-def where(part: Block | Gradient | Applied) -> str:
-    file, line = part.place
+def where(part: Block | Gradient | Applied | Place) -> str:
+    file, line = part if isinstance(part, tuple) else part.place
     return f"{Path(file).name}:{line}"
 
 
@@ -191,9 +195,11 @@ def as_function(piece: Piece, trees: dict[str, Nest], names: dict[str, Value], w
     wrapped: dict[str, Any] = {name: jax.tree.map(Tensor, tree) for name, tree in trees.items()}
     arguments: dict[str, Tensor] = {}
     given: dict[int, Array] = {}  # by the ids of ends
-    for position, name in piece.arguments.items():
-        external = piece.externals[position]
+    for position, external in enumerate(piece.externals):
         value = external.values[0][0] if external.mapped else external.values[0]
+        if (name := piece.arguments.get(position)) is None:
+            changes |= dict.fromkeys(external.places, value)  # one array for all that are equal
+            continue
         argument = arguments.setdefault(name, Tensor(jnp.asarray(value)))
         changes |= dict.fromkeys(external.places, argument._array)
         given |= {id(external.values[0]): argument._array for place, _ in external.places if place < 0}
@@ -215,15 +221,11 @@ def as_function(piece: Piece, trees: dict[str, Nest], names: dict[str, Value], w
     rest = {name: tree for name, tree in wrapped.items() if name != first}
     target, sources = jax.tree.unflatten(tree, ends), wrapped.get(first, {})
     ids = {id(x) for values in piece.labels.values() for x in values.values()}
-    leaves = {name: jax.tree.leaves(tree, is_leaf=is_tensor) for name, tree in rest.items()}
-    read = {name: [x for x in each if id(x._array) in ids] for name, each in leaves.items()}
+    leaves = {name: jax.tree.leaves(trees[name]) for name in rest}
+    read = {name: [Tensor(x) for x in each if id(x) in ids] for name, each in leaves.items()}
     made = functools.partial(tape._as_function, target, sources, called=ValueMap(), parameter=first, spaces=[named])
     if all(len(read[name]) == len(leaves[name]) for name in rest):
         return made(arguments=rest | arguments)
     used = {name: each for name, each in read.items() if each}
     made(arguments=used | arguments)  # which refuses what cannot run again
     return made(arguments=rest | arguments, replayable=False)
-
-
-def is_tensor(x: object) -> bool:
-    return isinstance(x, Tensor)

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from ....jaxprs.types import Value
-from ....tape.recording import Entry, type_of
+from ....tape.recording import Entry
 from ....tf.values.types import Array, VariableLike
 from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
 from ...writing.graph import Graph, ValueSet
-from .alike import argument_name, matching, same
+from .alike import argument_name, content, matching
 from .comparing import STEPS
-from .observing import Assigned, Block, Carried, Gradient, Observer, Place, TrainingStep, followed, threaded
+from .observing import Assigned, Block, Carried, Gradient, Observer, Place, TrainingStep, followed, merged, threaded
 from .pieces import BETWEEN, Kind, Label, Labels, Piece, Refused, piece_of, where
 
 KINDS = 4  # of steps, at one place: batches of different sizes, say
@@ -34,13 +34,6 @@ def _in_blocks(step: TrainingStep) -> Iterator[Assigned]:
     """What a step assigns that was computed in a tape's block."""
     made = step.made_in()
     return (each for each in step.events if id(each.value) in made)
-
-
-def _distinct(names: list[str]) -> list[str]:
-    distinct: list[str] = []
-    for name in names:
-        distinct.append(argument_name(name, set(distinct)))
-    return distinct
 
 
 class Steps:
@@ -80,7 +73,7 @@ class Steps:
         for step, pieces in taken:
             self._add(step, pieces)
         self._note_resets([step for step, _ in taken])
-        self._constants: list[Value] = []  # what steps read that was the same whenever they ran
+        self._constants: dict[Hashable, Value] = {}  # what steps read that was the same whenever they ran
         often = sorted(self.kinds, key=lambda kind: -len(kind.steps))
         if len(often[0].steps) < 2:
             at = where(often[0].steps[0].gradients[0])
@@ -158,8 +151,8 @@ class Steps:
         """A name of its own for a variable, which is a Python name."""
         if id(variable) not in self.names:
             _, hint = self.observer.names.get(id(variable), (None, None))
-            listed = re.fullmatch(r"(?:self\.)?(\w+)\[(\d+)\]", hint or "")
             hint = hint or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
+            listed = re.fullmatch(r"(?:self\.)?(\w+)\[(\d+)\]", hint)
             if id(variable) not in self.trained and self._ends.count(hint.split("/")[-1]) == 1:
                 hint = hint.split("/")[-1]
             hint = re.sub(r".*seed_generator_state$", "seed", hint.removeprefix("self."))
@@ -186,6 +179,10 @@ class Steps:
         """The names of the variables of a group that steps read or change."""
         return [name for name, v in self.variables.items() if name in self.initial and self.group(v) == group]
 
+    def path(self, name: str) -> tuple[str, ...]:
+        """The path of a variable of Keras's."""
+        return tuple(getattr(self.variables[name], "path", "").split("/"))
+
     def changes(self) -> list[Piece]:
         """The gradients that optimizers are given."""
         return [piece for kind in self.kinds for piece in kind.of_role("change")]
@@ -205,8 +202,8 @@ class Steps:
     def places(self, step: TrainingStep) -> list[Place]:
         """Where gradients are taken and variables changed, which a printed step replaces."""
         inside = {id(each.variable) for each in _in_blocks(step)}  # which the function is given back
-        parts: list[Any] = [a for key, a in step.assigned().items() if key in self.trained | self.state - inside]
-        parts = [part for part in parts if not isinstance(part.variable, Carried)]
+        own = [a for key, a in step.assigned().items() if key in self.trained | self.state - inside]
+        parts: list[Any] = [each for each in own if not isinstance(each.variable, Carried)]
         used = step.gradients if self.evaluated else self._used(step)
         return sorted({part.place for part in (*parts, *used, *(each.block for each in used), *step.applied)})
 
@@ -214,7 +211,8 @@ class Steps:
 
     def _labels(self, step: TrainingStep) -> Labels:
         """What a step's variables held when it began."""
-        held = [pair for each in step.applied for pair in zip(each.variables, each.before, strict=True)]
+        held = [(e.variable, e.before) for each in step.applied for e in step.before(each)]
+        held += [pair for each in step.applied for pair in zip(each.variables, each.before, strict=True)]
         sources = (pair for g in step.gradients for pair in zip(g.variables, g.held, strict=True))
         held += [(v, x) for v, x in sources if isinstance(v, Carried) and id(v) in self.trained]
         events = [each for key, each in step.assigned().items() if key in self.trained | self.state]
@@ -244,8 +242,13 @@ class Steps:
             gradients |= {id(x): (f"gradients_{i}", name) for name, x in named}
             returned |= {id(x): (f"found_{i}", name) for name, x in self._values_from(step, self.state, each).items()}
         now = replace(known, by_id=returned | known.by_id | gradients)  # as the updates go on
-        updates = []
+        updates, early = list[Piece](), list[Assigned]()
         for applied in step.applied:
+            if first := merged(step.before(applied), [*step.resets, *early]).values():
+                early += step.before(applied)
+                targets = {self.name(each.variable): value(each.value) for each in first}
+                updates.append(piece_of("assign", step, forward, targets, block, now))
+                now.by_id |= {id(each.after): ("updated", self.name(each.variable)) for each in first}
             pairs = zip(applied.variables, applied.gradients, strict=True)
             targets = {self.name(v): value(x) for v, x in pairs if x is not None}
             updates.append(piece_of("change", applied, forward, targets, block, now))
@@ -279,7 +282,7 @@ class Steps:
 
     def owner(self, name: str) -> str:
         """What has a variable of the state: the list, or the model; nothing for one by itself."""
-        path = getattr(self.variables[name], "path", "").split("/")
+        path = self.path(name)
         model = path[0] if len(path) > 1 and name != "seed" else ""
         return "" if self.group(self.variables[name]) == "params" else self.places_in_lists.get(name, (model,))[0]
 
@@ -293,15 +296,17 @@ class Steps:
         # what has a name is an argument, if it is not computed of variables
         named = {id(x) for x in loss.block.before.values()}
         entries = [e for e in step.earlier if any(x in fresh or id(x) not in named for x in e.outputs)]
-        names = ["_".join(re.findall(r"\w+", next(matching([loss.block], [x]), "value"))) for x in wanted]
-        targets = dict(zip(_distinct(names), wanted, strict=True))
+        targets: dict[str, Value] = {}
+        for x in wanted:
+            targets[argument_name(next(matching([loss.block], [x]), "value"), {*targets})] = x
         return piece_of("before", loss.subject[0], entries, targets, loss.block, known)
 
     def _values_from(self, step: TrainingStep, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
         """What a step assigns to these variables, as far as it was computed in a gradient's block; in none, for None."""
         assigned, made = step.assigned(), step.made_in()
-        own = [each for key, each in assigned.items() if key in variables and made.get(id(each.value)) is gradient]
-        return {self.name(each.variable): each.value for each in own}
+        early = {id(e.value) for applied in step.applied for e in step.before(applied)}
+        own = [a for key, a in assigned.items() if key in variables and id(a.value) not in early]
+        return {self.name(each.variable): each.value for each in own if made.get(id(each.value)) is gradient}
 
     def _loss(self, step: TrainingStep, gradient: Gradient, known: Labels) -> Piece:
         recording = gradient.recording = gradient.recording.folded()
@@ -334,11 +339,8 @@ class Steps:
     # -- kinds
 
     def _add(self, step: TrainingStep, pieces: list[Piece]) -> None:
-        name = f"update_{len(self.kinds)}" if self.kinds else "update"
-        new = Kind(name, [step], pieces, [pieces[0].block])
-        key = [(piece.role, piece.key) for piece in pieces]
-        known = (kind for kind in self.kinds if [(piece.role, piece.key) for piece in kind.pieces] == key)
-        self.kind_of[step.number] = kind = next(known, new)
+        new = Kind([step], pieces, [pieces[0].block])
+        self.kind_of[step.number] = kind = next((known for known in self.kinds if known.key == new.key), new)
         if kind is not new:
             kind.take(new)
             return
@@ -362,35 +364,26 @@ class Steps:
         early = [i for i, step in enumerate(kind.steps) if step.number < STEPS]
         blocks = [kind.blocks[i] for i in early]
         computed = {id(x): name for piece in kind.of_role("before") for name, x in piece.targets.items()}
-        taken = {*self.variables, *computed.values()}
+        taken, known = {*self.variables, *computed.values()}, dict[Hashable, str]()
         for piece in kind.pieces:
             for position, external in enumerate(piece.externals):
-                values = external.values
-                if id(values[0]) in computed:
-                    piece.arguments[position] = computed[id(values[0])]
+                values, contents = external.values, tuple(map(content, external.values))
+                if name := computed.get(id(values[0]), known.get(contents)):
+                    piece.arguments[position] = name
                     continue
-                if len(values) > 1:
-                    varies = any(not same(values[0], x) for x in values[1:])
-                else:  # it ran once: what is no constant of the other steps
-                    varies = not any(same(values[0], x) for x in self._constants)
-                known = self._known(kind, values)
-                expression = known and kind.expressions[known]
-                if known is None:
-                    expression = next(matching(blocks, [values[i] for i in early]), None) if early else None
+                expression = next(matching(blocks, [values[i] for i in early]), None) if early else None
                 own = expression is not None and re.split(r"\W", expression)[0] in blocks[0].names
-                if not varies and not external.mapped and not (own and np.ndim(values[0]) > 0):
-                    self._constants.append(values[0])
+                # of what ran once: what is no constant of the other steps
+                varies = len({*contents}) > 1 or len(values) == 1 and contents[0] not in self._constants
+                if not (varies or external.mapped or own and np.ndim(values[0]) > 0):
+                    values[0] = self._constants.setdefault(contents[0], values[0])
                     continue
-                if known is None:
-                    drawn = any(piece.entries[i].op.name.startswith("random_") for i, _ in external.places)
-                    known = argument_name(expression or ("draw" if drawn else None), taken)
-                    taken.add(known)
-                    kind.arguments[known], kind.expressions[known] = list(values), expression
-                piece.arguments[position] = known
-        order = list(blocks[0].names) if early else []
-        place = {n: order.index(text) if (text := kind.expressions[n]) in order else len(order) for n in kind.arguments}
-        kind.arguments = {n: kind.arguments[n] for n in sorted(place, key=place.__getitem__)}
-
-    def _known(self, kind: Kind, values: list[Value]) -> str | None:
-        of_type = [(n, old) for n, old in kind.arguments.items() if type_of(old[0]) == type_of(values[0])]
-        return next((n for n, old in of_type if all(map(same, old, values))), None)
+                drawn = any(piece.entries[i].op.name.startswith("random_") for i, _ in external.places)
+                name = argument_name(expression or ("draw" if drawn else None), taken)
+                taken.add(name)
+                kind.arguments[name], kind.expressions[name] = list(values), expression
+                piece.arguments[position] = known[contents] = name
+        order = [*(blocks[0].names if early else ()), *kind.expressions.values()]
+        kind.arguments = {
+            n: kind.arguments[n] for n in sorted(kind.arguments, key=lambda n: order.index(kind.expressions[n]))
+        }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapejax.tools.cli.port.comparing import compare, compare_last, difference, distance, entries_of
+from tapejax.tools.cli.port.comparing import _without_chains, compare, compare_last, difference, distance, entries_of
 
 
 def test_losses_are_compared_relative_to_their_size():
@@ -63,3 +63,24 @@ def test_the_entry_that_differs_after_the_last_step_is_named(capsys, last, moved
     expected, begin, theirs = (entries_of({"state": tree}) for tree in trees)
     assert compare_last(theirs, expected, begin, {*moved}, 1e-3) == status
     assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "path, entry",
+    {
+        "opt_state[0].mu['w']": "opt_state['mu']['w']",
+        "opt_state['adam'][1].inner_state[0].count": "opt_state['adam']['count']",
+        "params['dense_1']['kernel']": "params['dense_1']['kernel']",
+    }.items(),
+)
+def test_entries_of_optax_s_states_are_named_by_their_fields(path, entry):
+    assert _without_chains(path) == entry
+
+
+def test_what_an_optimizer_holds_is_compared_but_for_what_rounding_moves(capsys):
+    trees = {"params": {"b": 1.0, "w": 1.0}, "opt_state": {"mu": {"b": 2.0, "w": 2.0}}}
+    last = entries_of(trees) | {"opt_state['mu']['b']": np.ones(()), "opt_state['mu']['w']": np.ones(())}
+    assert compare_last(last, entries_of(trees), {}, {"params['b']"}, 1e-3) == 1
+    said = capsys.readouterr().out
+    assert "not compared, moved by rounding: opt_state['mu']['b']" in said
+    assert "beyond the tolerance: opt_state['mu']['w'], 5.0e-01" in said

@@ -22,7 +22,7 @@ SLOW = (
     "actor_critic adversarial_input agent characters classes episodes logistic metrics predictions quickstart random_data"
     " reinforce replay_buffer sampling tensors_in_lists validation word_vectors adversaries contrastive equation flow guide_loop"
     " neural_ode norm_and_dropout own_train_step policy_gradient q_learning recurrent style wasserstein momentum two_phases"
-    " gradient_norms fit_and_tape two_models truncated_recurrence"
+    " gradient_norms fit_and_tape fit_between two_models truncated_recurrence"
 ).split()
 EXAMPLES = "adversarial convolutional digits gan integrated_gradients mlp physics_informed regression vae".split()
 
@@ -57,7 +57,9 @@ def check(program, folder, *options, tolerance=1e-3):
     assert "jax.value_and_grad" in text and "@jax.jit" in text
     steps, difference = re.search(r"(\d+) of \1 steps; largest difference (\S+)", printed).groups()
     assert int(steps) > 1 and float(difference) < tolerance
-    assert re.search(r"after the last step, [1-9]\d* entries; largest difference \S+: (params|state)\[", printed)
+    assert re.search(
+        r"after the last step, [1-9]\d* entries; largest difference \S+: (params|state|opt_state)\[", printed
+    )
     lines = run(out).splitlines()
     for line in lines:
         ours, theirs = re.fullmatch(r"\d+ (\[.*?\]) (\[.*?\])", line).groups()
@@ -88,6 +90,7 @@ def test_examples_go_through_whole(name, tmp_path):
 PRACTICE = (
     "actor_critic autoencoder corridor gan lstm mixture pinn trainer transformer advantage_actor_critic dqn"
     " inverse_pinn pgd vq_vae dp_sgd graph_network conditional_gan wgan_gp warm_up accumulation siamese diffusion bayesian sac"
+    " gumbel_softmax multitask sharpness_aware simclr"
 ).split()
 
 
@@ -110,7 +113,7 @@ def test_what_the_step_of_the_corridor_differs_by_is_rounding(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", "adjoint sorting language_model slow_target".split())
+@pytest.mark.parametrize("name", "adjoint sorting language_model slow_target mixup oscillator triplet".split())
 def test_the_step_of_a_longer_program_agrees(name, tmp_path):
     check(ROOT / "tests/tools/cli/port/practice" / f"{name}.py", tmp_path, tolerance=1e-4)
 
