@@ -91,7 +91,7 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
         if congruent(again, form):
             used, level = ValueSet(ends), region.level
             op.entries = _inner(restricted(fold(alone, used, level + 1), ends), region)
-            return [Entry(op, (*batch, *others), tuple(results), region.entries[0].where, None, region.calls())]
+            return [Entry(op, (*batch, *others), tuple(results), region.where(), None, region.calls())]
     return None
 
 

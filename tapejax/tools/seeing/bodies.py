@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple, TypeAlias
@@ -22,6 +23,7 @@ from ...jaxprs.types import Equation, JaxProgram, Value, Values
 from ...places import serves
 from ...tape import active
 from ...tape.recording import Entry, Recording
+from ..writing.files import source_of
 from ..writing.graph import ValueMap, ValueSet
 from . import jitted, layout, mapped, rolling, scopes, transforms, trees
 from .callers import Line, call_name, calls_of
@@ -336,9 +338,10 @@ def function_of(
     lines, varying = mapped.lines_inside(writer, recording, calls, body.ends, body.given, body.given)
     ends = [scope.key(x) if x in varying else "" for x in body.ends]
     statements = writer.block(lines, 0, scope)
-    known = dict(enumerate(_parameters(body.code, len(body.given)))) | {i: x for i, x in enumerate(hints) if x}
+    known: Sequence[str | None] = _parameters(body.code, program, len(body.given)) or [*_read_as(writer, lines, body)]
+    hinted = [x or y for x, y in itertools.zip_longest(hints, known)]
     parameters = [scope.key(x) for x in body.given]
-    names.hints |= {key: known.get(i) or next(letters) for i, key in enumerate(parameters)}
+    names.hints |= {key: hint or next(letters) for key, hint in zip(parameters, hinted, strict=True)}
     texts = [
         ast.Name(end, ast.Load()) if end else layout.parsed(written_as(x, writer.argument(x, False, scope)))
         for end, x in zip(ends, body.ends, strict=True)
@@ -353,10 +356,21 @@ def function_of(
     return function
 
 
-def _parameters(code: CodeType | None, count: int) -> Sequence[str]:
-    """What a function calls so many arrays that it is given, by themselves or in tuples; nothing where it has no names."""
-    names = [part for name in parameters_of(code) for part in _unpacked(code, name) or (name,)] if code else []
+def _parameters(code: CodeType | None, program: JaxProgram, count: int) -> Sequence[str]:
+    """What a function calls so many arrays that it is given, by themselves or in tuples; nothing where it has no names. The file
+    says it of one that ran nothing, and gives back what it is given."""
+    file, _, line = jitted.source_of(program).rpartition(":")
+    own = parameters_of(code) if code else source_of(file).parameters.get(int(line), ()) if line.isdigit() else ()
+    names = [part for name in own for part in _unpacked(code, name) or (name,)]
     return names if len(names) == count else ()
+
+
+def _read_as(writer: Writer, lines: Sequence[Line], body: Callee) -> Iterator[str | None]:
+    """As which of its parameters a function reads each value that it is given, where it has others, such as static ones."""
+    own = parameters_of(body.code) if body.code is not None else []
+    calls = [line.calls[0].call for line in lines if line.calls][:1]
+    read = writer.operands.get(calls[0], ValueMap[str]()) if calls else ValueMap[str]()
+    yield from (name if (name := read.get(x)) in own else None for x in body.given)
 
 
 def _example(variable: Any) -> Value:

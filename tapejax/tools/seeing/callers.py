@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os.path
 import re
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from types import CodeType
 from typing import NamedTuple
 
@@ -46,10 +46,21 @@ def inside_of(entry: Entry) -> Sequence[Place]:
     return entry.calls[printed[-1] + 1 :] if printed else ()
 
 
+def stored_by(here: Running, line: Line, others: Iterable[Sequence[Running]]) -> str | None:
+    """The name under which an instruction stores the result of an operation. None where that is a leaf of a tree: it made one of
+    the `others`, too, each of which is the calls in which a value was made."""
+    name = bytecode(here.code).stores.get(here.instruction)
+    several = line.inside and not serves(here.code.co_filename) and any(here in calls for calls in others)
+    return None if several else name
+
+
 def stored_inside(line: Line, later: Line | None) -> str | None:
-    """What a library's function calls the result of an operation; `later` is the next one."""
+    """What a library's function calls the result of an operation; `later` is the next one. The user's function may have that name
+    for something else."""
     inside = [place for place in line.inside if later is None or place not in later.inside]
-    return next(filter(None, (bytecode(code).stores.get(instruction) for code, instruction in inside)), None)
+    names = (bytecode(code).stores.get(instruction) for code, instruction in inside)
+    taken = () if serves(line.calls[-1].code.co_filename) else line.calls[-1].code.co_varnames
+    return next((name for name in names if name and name not in taken), None)
 
 
 def calls_of(entries: Sequence[Entry]) -> list[tuple[Running, ...]]:

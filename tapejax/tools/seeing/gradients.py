@@ -86,8 +86,8 @@ def _derivative(before: Sequence[Entry], number: Value, sources: Values, results
     part.entries = [*before]
     program, values = Query(part, [number], [Source(x, watched=True) for x in sources]).program()
     _, kind, take = _KINDS[region.kind]
-    op, first = derivative_op(kind, take, program), region.entries[0]
-    return Entry(op, tuple(values), tuple(results), first.where, None, region.calls())
+    op = derivative_op(kind, take, program)
+    return Entry(op, tuple(values), tuple(results), region.where(), None, region.calls())
 
 
 def _sources(region: Region, forward: Sequence[Entry], number: Value, results: Values) -> list[Value] | None:

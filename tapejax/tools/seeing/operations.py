@@ -11,7 +11,7 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,13 +25,15 @@ from ...jaxprs.derivatives import restricted
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, Tracer, eval_jaxpr, jaxpr_as_fun
 from ...jaxprs.types import Atom, Equation, JaxProgram, Value
-from ...places import Place, is_jaxs
+from ...places import is_jaxs
 from ...tape.operation import Op
+from ...tf.values.shown import unreadable
 from ...tf.values.types import Array
 from ..writing.graph import ValueMap
+from ..writing.indices import contents_of
 from . import layout, scopes
 from .listing import identifier, unused
-from .sources import Sources, equation_parts
+from .sources import Sources
 from .spelling import (
     SCOPE,
     WRITTEN_OUT,
@@ -42,7 +44,6 @@ from .spelling import (
     closed_equation,
     dtype_text,
     equations_in,
-    fill,
     is_name,
     nearly,
     normal_form,
@@ -54,7 +55,7 @@ from .spelling import (
 from .tables import sections
 
 # How deep the rules of functions that rules call are written: each takes as long as all before it.
-MOST_RULES = 1
+MOST_RULES = 2
 # What an operation is written as in its place is not longer than this, with letters for what it takes.
 SHORT = 24
 RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "while_rows", "flat", "scaled"}
@@ -107,6 +108,7 @@ class Code:
         # a loop that was unrolled does the same again and again
         self._operations: dict[Hashable, tuple[JaxProgram, str | None]] = {}
         self.known = ValueMap[str]()
+        self._named_before: dict[Hashable, str] = {}  # by what they are called and have in them
         self._prelude: set[str] = set()
         self.sources = Sources()
 
@@ -123,14 +125,16 @@ class Code:
         return self._named(x, hint or "c", text)
 
     def _named(self, x: Array, hint: str, text: str | None = None) -> str:
-        """A name for `x`, defined above by `text`; without one it is a parameter of the code."""
+        """A name for `x`, defined above by `text`; without one it is a parameter of the code. Equal arrays are one."""
         if x not in self.known:
-            name = self.scope.new(hint)
-            self.known[x] = name
-            if text is None:
-                self.large[name] = x
-            else:
-                self.constants.append(f"{name} = {text}")
+            key = hint, text or _contents(x)
+            if key not in self._named_before:
+                name = self._named_before[key] = self.scope.new(hint)
+                if text is None:
+                    self.large[name] = x
+                else:
+                    self.constants.append(f"{name} = {text}")
+            self.known[x] = self._named_before[key]
         return self.known[x]
 
     def space(self) -> dict[str, Any]:
@@ -195,7 +199,7 @@ class Code:
         plain: JaxProgram = jax.make_jaxpr(lambda *xs: ins(*xs)[: op.results])(*avals)
         names = list(inspect.signature(op.fn).parameters)
         hints = names if len(names) == len(used) else []
-        rule = _by_vjp(self, last, avals, moving, ins, op.results, hints)
+        rule = _by_vjp(self, last, avals, moving, ins, op.results)
         return f"{self.with_rule(plain, *rule, op.name, hints)}({_arrays([args[i] for i in used])})"
 
     def _opaque(self, closed: JaxProgram, hint: str, args: Sequence[str]) -> str:
@@ -297,7 +301,7 @@ class Code:
 
     def _body(self, closed: JaxProgram, hints: Sequence[str | None]) -> tuple[scopes.Definition, scopes.KeyNames]:
         """`hints`: what its first parameters are to be called, if not by letters."""
-        if not self._rules_around and (own := self.users(closed, hints, self.scope.letters())) is not None:
+        if (own := self.users(closed, hints, self.scope.letters())) is not None:
             return own, self.names
         jaxpr = contents.open_jaxpr(closed)
         letters, names = self.scope.letters(), scopes.KeyNames()
@@ -306,16 +310,10 @@ class Code:
         known.update(zip(jaxpr.invars, parameters, strict=True))
         hinted = itertools.chain(hints, itertools.repeat(None))
         names.hints.update((key, next(hinted) or next(letters)) for key in parameters)
-        statements: list[scopes.Statement] = []
         wanted = dict(needed(jaxpr, jaxpr.outvars, also=lambda eqn: bool(eqn.effects)))
         if any(isinstance(v.aval, RefType) for eqn in wanted for v in (*eqn.invars, *eqn.outvars)):
             raise Unspellable("a reference")
-        consts = {
-            v: x for v, x in zip(jaxpr.constvars, contents.consts_of(closed), strict=True) if not is_name(known[v])
-        }
-        for place, part in equation_parts([*wanted]):
-            spelled = self._of_source(part, place, jaxpr.replace(eqns=[*wanted]), known, consts)
-            statements += [spelled] if spelled else [self._statement(eqn, wanted[eqn], known) for eqn in part]
+        statements = [self._statement(eqn, given, known) for eqn, given in wanted.items()]
         result = layout.parsed(_one_or_tuple([self._atom(v, known, result=True) for v in jaxpr.outvars]))
         function = scopes.Definition(parameters, statements, result)
         scopes.inline(function, names)
@@ -329,35 +327,6 @@ class Code:
         outs = [scopes.new_key() if v in given else None for v in eqn.outvars]
         known.update({v: out for v, out in zip(eqn.outvars, outs, strict=True) if out is not None})
         return scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), pattern_of(text))
-
-    def _of_source(
-        self,
-        part: Sequence[Equation],
-        place: Place | None,
-        jaxpr: JaxProgram,
-        known: dict[Atom, str],
-        consts: Mapping[Atom, Value],
-    ) -> scopes.Statement | None:
-        """The statement for equations of one instruction as the source has it; None where that is not known."""
-        used = {
-            v
-            for eqn in jaxpr.eqns
-            if not any(eqn is own for own in part)
-            for v in eqn.invars
-            if not isinstance(v, Literal)
-        }
-        used.update(v for v in jaxpr.outvars if not isinstance(v, Literal))
-        wanted = [v for eqn in part for v in eqn.outvars if v in used]
-        made_by = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-        expression = self.sources.of_equations(part, place, wanted, consts, made_by) if place and wanted else None
-        if expression is None:
-            return None
-        outs = [None if v is None else scopes.new_key() for v in expression.results]
-        text = fill(expression.spelled.text, [self._atom(v, known) for v in expression.operands])
-        known.update(
-            {v: out for v, out in zip(expression.results, outs, strict=True) if v is not None and out is not None}
-        )
-        return scopes.Statement([*outs], layout.parsed(text))
 
     def _atom(self, v: Atom, names: dict[Atom, str], result: bool = False) -> str:
         if not isinstance(v, Literal):
@@ -390,6 +359,13 @@ class Code:
         return name
 
 
+def _contents(x: Any) -> Hashable:
+    """Equal for equal arrays; what is no array, or cannot be read, is equal to itself only."""
+    if not hasattr(x, "dtype") or is_key(x) or unreadable(x):
+        return id(x)
+    return isinstance(x, np.ndarray), x.dtype, contents_of(x)
+
+
 def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[int]) -> bool:
     """Whether gradient would go to what a function with a rule closes over: its derivative is an error, in the code too."""
     rules = (eqn for eqn in equations_in(closed) if eqn.primitive.name == "custom_vjp_call")
@@ -405,7 +381,7 @@ def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[i
 
 def _arrays(args: Sequence[str]) -> str:
     """Arguments of a function that was written for arrays."""
-    return ", ".join(arg if is_name(arg) else f"jnp.asarray({arg})" for arg in args)
+    return ", ".join(arg if is_name(arg) or arg.startswith("jnp.") else f"jnp.asarray({arg})" for arg in args)
 
 
 def _definition(name: str, parameters: Sequence[str], body: Sequence[str]) -> str:
@@ -540,8 +516,7 @@ def _custom_jvp(code: Code, eqn: Equation) -> Rule:
         raise Unspellable(call) from error
 
     def write(name: str, own: str) -> str:
-        (function,) = ast.parse(own).body
-        names = [arg.arg for arg in function.args.args]  # type: ignore[attr-defined]
+        names = _parameters_of(own)
         given, body, results = code.parts(rule, [*names, *(f"{names[i]}_dot" for i in moving)])
         outs, found = results[: len(call.out_avals)], iter(results[len(call.out_avals) :])
         tangents = [
@@ -575,7 +550,6 @@ def _by_vjp(
     moving: Sequence[int],
     ins: Callable[..., Any],
     first: int,
-    hints: Sequence[str] = (),
 ) -> Rule:
     """The rule of a function of `avals`, which has its own by an equation with the inputs `ins` of it.
 
@@ -602,7 +576,7 @@ def _by_vjp(
     pulled = jax.make_jaxpr(backward)(*closed.out_avals[own:], *types)
 
     def write(name: str, text: str) -> str:
-        given, body, results = code.parts(closed, hints)
+        given, body, results = code.parts(closed, _parameters_of(text))
         residuals = _unpacked(results[own:]) if kept else "()"
         # called by itself, so that a second derivative goes by the rule, too
         value = f"{name}({', '.join(given)})" if first else _one_or_tuple(results[:own])
@@ -622,14 +596,20 @@ def _by_vjp(
     return (closed, pulled), write
 
 
+def _parameters_of(definition: str) -> list[str]:
+    (function,) = ast.parse(definition).body
+    return [arg.arg for arg in function.args.args]  # type: ignore[attr-defined]
+
+
 def _moving(eqn: Equation) -> list[int]:
     """The inputs of a function with a rule that have a derivative; it closes over the first."""
     return [i for i, v in enumerate(eqn.invars) if i >= eqn.params["num_consts"] and type_has_tangent(v.aval)]
 
 
 def _runs(eqn: Equation) -> Callable[..., Any]:
-    """An equation as a function of its inputs."""
-    return lambda *xs: eqn.primitive.bind(*xs, **eqn.primitive.get_bind_params(eqn.params))
+    """An equation as a function of its inputs, with its rule as that was traced: JAX has no lines for what it transposes."""
+    params = eqn.params | canonical.parameter_snapshots[eqn.primitive.name](eqn.params)
+    return lambda *xs: eqn.primitive.bind(*xs, **eqn.primitive.get_bind_params(params))
 
 
 def _unpacked(names: Sequence[str]) -> str:

@@ -63,9 +63,11 @@ def _written(forward: Region, pulls: Sequence[tuple[Region, Pulled]], fold: Fold
     sources = [*ValueSet(x for _, each in pulls for x in each.sources)]
     kept = ValueSet([*targets, *forward.results(forward.entries)])
     before = restricted(fold(forward.entries, kept, forward.level + 1), kept)
-    at, first = jnp.array(sources[0]), forward.entries[0]
+    at = jnp.array(sources[0])
     program, values = _program(before, targets, sources)
-    taken = Entry(DerivativeOp("vjp", point, program, False), tuple(values), (at,), first.where, None, forward.calls())
+    taken = Entry(
+        DerivativeOp("vjp", point, program, False), tuple(values), (at,), forward.where(), None, forward.calls()
+    )
     moved = [entry._replace(inputs=tuple([at if x is sources[0] else x for x in entry.inputs])) for entry in before]
     return [[*before, taken], *([_call(moved, each, sources, at, back)] for back, each in pulls)]
 
@@ -86,7 +88,7 @@ def _call(moved: Sequence[Entry], pulled: Pulled, sources: Values, at: Value, ba
     calls = back.calls()
     if back.kind == "vjp" and calls:  # JAX says where the pullback was made, not where it was called
         calls = (*calls[:-1], (calls[-1][0], -1))
-    return Entry(op, inputs, results, back.entries[0].where, None, calls)
+    return Entry(op, inputs, results, back.where(), None, calls)
 
 
 def _pulled(forward: Region, back: Region) -> Iterator[Pulled]:

@@ -33,8 +33,8 @@ from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
 from ..writing.iteration import Substitution
-from . import again, jitted, layout, rolling, scopes, sources, templates, trees
-from .callers import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at, stored_inside
+from . import again, callers, jitted, layout, rolling, scopes, sources, templates, trees
+from .callers import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at
 from .inside import program_of, traced
 from .last_round import LastRounds
 from .layout import names_in
@@ -359,8 +359,6 @@ class Writer:
             here = part[-1].calls[depth] if depth < len(part[-1].calls) else None
             before = len(found)
             found += reversed(spelled or self._statements(part, lines[:start], depth, scope, wanted))
-            if here is not None:
-                _note_origin(found[before:], here)
             # what comes later by the same instruction is what it gives, unless that runs again
             after = later is not None and len(later.calls) > depth and later.calls[depth] == here and later
             same = after and (part[-1].op, part[-1].inside) == (after.op, after.inside)
@@ -368,9 +366,11 @@ class Writer:
             entire = spelled is not None and here is not None and place == (here.code, here.place)
             last = not after or again or entire
             if here is not None:
+                _note_origin(found[before:], here)
                 one = (call or len(part[0].outputs) == 1) and len(found[-1].outs) == 1
-                stored = bytecode(here.code).stores.get(here.instruction) if last and one else None
-                own = stored_inside(part[0], later) if not (call or stored) and one else None
+                others = map(self._calls_of, scope.used - made)
+                stored = callers.stored_by(here, part[0], others) if last and one else None
+                own = callers.stored_inside(part[0], later) if not (call or stored) and one else None
                 used = ValueMap(self.operands.get(here.call, ValueMap()).items() if len(wanted) > 1 else ())
                 alone = isinstance(part[0].op, DerivativeOp) and len(found[-1].outs) != len(part[0].outputs)
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last else ()
@@ -385,8 +385,6 @@ class Writer:
                         # a name of a library's is taken where there must be one
                         key = key if user and name != own else self.names.arguments.setdefault(key, new_key())
                         self.names.hints.setdefault(key, name)
-            for statement in found[before:]:
-                statement.place = statement.place or (None if here is None else (here.code, here.place))
             name = "" if here is None else bytecode(here.code).stores.get(here.place, "")
             for tree in ended & scope.makes:
                 over = not after or self._goes_on(tree, part[-1], after)
@@ -463,6 +461,10 @@ class Writer:
         made = {self.places.get(x) for x in last.outputs}
         return any(self.places.get(x, ("",))[0] == tree and self.places[x] not in made for x in later.inputs)
 
+    def _calls_of(self, x: Value) -> tuple[Running, ...]:
+        """The calls in which a value was made."""
+        return self._calls[self.made[x]] if x in self.made else ()
+
     def _is_made_at(self, tree: str, place: Running, depth: int) -> bool:
         """Whether all leaves of a tree are made by one instruction."""
         calls = [self._calls[self.made[x]] for x in jax.tree.leaves(self.shapes[tree])]
@@ -498,7 +500,9 @@ class Writer:
             code, instruction, call, _ = line.calls[-1]
             names = handed_on([(code, instruction), *(line.inside if serves(code.co_filename) else ())])
             if len(names) == len(line.inputs):
-                self._note(call, zip(line.inputs, names, strict=True))
+                # what the instruction made itself, it was not given
+                outside = [serves(code.co_filename) or line.calls[-1] not in self._calls_of(x) for x in line.inputs]
+                self._note(call, itertools.compress(zip(line.inputs, names, strict=True), outside))
                 own = () if serves(code.co_filename) else parameters_of(code)
                 given.update(x for x, name in zip(line.inputs, names, strict=True) if name in own)
         args = ["None"] * count
@@ -700,12 +704,6 @@ class Writer:
         found: Callable[..., Any] = space["function"]
         return found
 
-    def _is_made_in(self, x: Value, line: Line, depth: int) -> bool:
-        """Whether an operation of the call made a value, which is no argument of the call then."""
-        position = self.made.get(x)
-        calls = () if position is None else self._calls[position]
-        return len(calls) > depth and calls[depth].call == line.calls[depth].call
-
     def _trees(
         self, inner: Scope, given: Sequence[tuple[Key, Value, bool]], code: CodeType
     ) -> list[list[tuple[Key, Value]]]:
@@ -745,7 +743,7 @@ class Writer:
         """The parameters of `code` that these values are for, where its call at `depth` has the expressions for them."""
         where, names = arguments_at(caller.code, caller.instruction, parameters_of(code)), ValueMap[str]()
         for x in values:
-            calls = self._calls[self.made[x]][depth:] if x in self.made else ()
+            calls = self._calls_of(x)[depth:]
             if calls and calls[0].call == caller.call:
                 place = bytecode(caller.code).positions[calls[0].place // 2]
                 names.update([(x, where[place])] if place in where else ())
@@ -772,7 +770,7 @@ class Writer:
         names = operands(caller.code, caller.instruction)
         handed = dict(zip(arguments, names, strict=True)) if len(names) == len(arguments) else {}
         parameter_of = {name: argument for argument, name in handed.items()}
-        inside = self.operands.get(lines[-1].calls[depth].call, ValueMap[str]())
+        inside = self.operands.get(own_call := lines[-1].calls[depth].call, ValueMap[str]())
         written = self._argument_names([x for _, x, _ in given], code, caller, depth - 1)
         hints: dict[Key, str | None] = {}
         for key, x, active in given:
@@ -781,13 +779,13 @@ class Writer:
         known = {*hints.values(), *map(self.names.hint, roots), *texts_at(caller.code, caller.place, arguments)}
         left = [name for name in arguments if name not in known]
         free = [(key, x, active) for key, x, active in given if hints[key] is None]
-        unnamed = [key for key, x, active in free if active or not self._is_made_in(x, lines[-1], depth)]
+        unnamed = [key for key, x, on in free if on or own_call not in {y.call for y in self._calls_of(x)}]
         if not serves(code.co_filename):  # a library may convert its arguments in any order
             own = {*arguments, *code.co_freevars}
             unnamed += [root for root in roots if self.names.hint(root) not in own]
             local = {*code.co_varnames[code.co_argcount :]}  # what a parameter is assigned to: ``h = x``
             unnamed += [key for key, _, active in given if active and hints[key] in local]
-        if len(unnamed) == 1 or not serves(code.co_filename):
+        if len(unnamed) == 1 or not serves(code.co_filename) and len(unnamed) <= len(left):
             hints |= zip(unnamed, left, strict=False)
         self.names.hints |= {key: name for key, _, active in given if (name := hints[key] or ("" if active else "c"))}
         self.names.hints |= {key: hint for key in roots if (hint := hints.get(key))}
@@ -820,9 +818,10 @@ def _with_roles(
 
 
 def _note_origin(statements: Sequence[Statement], here: Running) -> None:
-    """Notes the line of the user's that statements came of."""
+    """Notes the line of the user's that statements came of, and its instruction."""
     origin, pair = line_of((here.code, here.place)), bytecode(here.code).pairs.get(here.place)
     for statement in statements:
         statement.origins = (origin,) if origin else ()
+        statement.place = statement.place or (here.code, here.place)
     if pair is not None and len(statements) == 1:
         statements[0].pair = here.call, pair

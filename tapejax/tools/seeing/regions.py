@@ -17,8 +17,8 @@ from ...jaxprs import contents
 from ...jaxprs.evaluate import evaluate, needed
 from ...jaxprs.fence import Literal
 from ...jaxprs.lifting import run_equation
-from ...jaxprs.types import Equation, JaxProgram, Value, Values
-from ...places import Place, transformation
+from ...jaxprs.types import Equation, JaxProgram, Value, Values, Where
+from ...places import Place, serves, transformation
 from ...tape.operation import Op
 from ...tape.recording import Entry
 from ..writing.congruence import close, congruent
@@ -41,6 +41,10 @@ class Region(NamedTuple):
     def calls(self) -> tuple[Place, ...]:
         """The functions around it."""
         return around(self.entries[0], self.level) or ()
+
+    def where(self) -> Where:
+        """The user's instruction that called the transformation: what is stored there is what that gives."""
+        return next((place for place in reversed(self.calls()) if not serves(place[0].co_filename)), None)
 
     def results(self, entries: Sequence[Entry]) -> list[Value]:
         """What of some of its entries is used outside."""

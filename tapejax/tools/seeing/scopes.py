@@ -312,9 +312,10 @@ def name_all(function: Definition, names: KeyNames, reserved: set[str]) -> None:
     blocked = reserved | {name for name in names_used(function) if not is_key(name)}
     blocked |= names.used(function.free())
     current: dict[str, Key] = {}  # by name: the value that has it now
+    default = "t" if function.head is not None and "x" in names.hints.values() else "x"  # which is the user's then
     for key in function.parameters:
         if key not in names.meanings:
-            _name(key, names, blocked | current.keys(), current, "x")
+            _name(key, names, blocked | current.keys(), current, default)
     _name_statements(function, names, blocked, current, reserved, set())
 
 

@@ -1,4 +1,4 @@
-"""What the user's source has for operations that were recorded, or that are in a program: an expression of one instruction."""
+"""What the user's source has for operations that were recorded: an expression of one instruction."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.dependence import is_key
-from ...jaxprs.fence import Literal, trace_context
-from ...jaxprs.types import Equation, JaxProgram, Value
-from ...places import Place, is_called
+from ...jaxprs.fence import trace_context
+from ...jaxprs.types import JaxProgram, Value
+from ...places import Place
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.recording import Entry
@@ -28,7 +28,6 @@ from ..writing.graph import ValueMap, ValueSet
 from ..writing.indices import contents_of, has_index, index_arrays, is_index
 from ..writing.spelled import Spelled, round_length, spelled
 from .callers import Line, is_named
-from .inside import frames_of
 from .listing import bytecode, expression_at
 from .spelling import WRITTEN_OUT, normal_form
 
@@ -84,8 +83,6 @@ class Sources:
     def has_array(self, x: Value) -> bool:
         """Whether it is one of NumPy's that expressions have in them, and no value of the recording."""
         return isinstance(x, np.ndarray) and any(x is each for each in self._arrays.values())
-
-    # ---- of a recording
 
     def of_lines(
         self,
@@ -160,31 +157,6 @@ class Sources:
                     return text
         return None
 
-    # ---- of a program
-
-    def of_equations(
-        self,
-        equations: Sequence[Equation],
-        place: Place,
-        wanted: Sequence[Any],
-        consts: Mapping[Any, Value],
-        made_by: Mapping[Any, Equation],
-    ) -> Expression | None:
-        """The expression for equations of a program that ran at `place`. `consts`: of variables that are numbers here."""
-        if len(equations) > MOST or any(eqn.effects for eqn in equations):
-            return None
-        expression = expression_at(*place)
-        if expression is None:
-            return None
-        own = {v for eqn in equations for v in eqn.outvars}
-        read = dict.fromkeys(v for eqn in equations for v in eqn.invars if not isinstance(v, Literal) and v not in own)
-        values = [v for v in read if v not in consts]
-        operands = [Operand(_ranges(frames_of(made_by[v]) if v in made_by else (), place[0])) for v in values]
-        fixed = {v: consts[v] for v in read if v in consts}
-        modules = source_of(place[0].co_filename).modules
-        text = _tried(expression, operands, lambda: _closed(equations, values, wanted, fixed), modules)
-        return _expression(text, values, wanted)
-
 
 class _Attempt(NamedTuple):
     """What is known of operations for which the source's expression is tried."""
@@ -217,50 +189,12 @@ def _expression(text: Spelled | None, values: Sequence[Any], wanted: Sequence[An
     return text and Expression(text, [*values, *text.arrays], [None if i is None else wanted[i] for i in text.results])
 
 
-def place_of_equation(eqn: Equation) -> Place | None:
-    """Where the innermost code is, not JAX's, that became an equation; None where that is ours, which runs programs again."""
-    for code, instruction in frames_of(eqn):
-        if is_called(code) and not is_named(code):
-            return code, instruction
-        if code.co_filename.startswith(_TOOLS):
-            return None
-    return None
-
-
-_TOOLS = __file__.rpartition("seeing")[0]
-
-
-def equation_parts(equations: Sequence[Equation]) -> Iterator[tuple[Place | None, list[Equation]]]:
-    """The equations, those together that ran at one instruction, as `parts_of`."""
-    for place, group in itertools.groupby(equations, key=place_of_equation):
-        run = list(group)
-        length = round_length([eqn.primitive for eqn in run]) if place else 1
-        yield from ((place, run[i : i + length]) for i in range(0, len(run), length))
-
-
 def _tried(
     expression: ast.expr, operands: Sequence[Operand], program: Callable[[], JaxProgram], modules: Mapping[str, str]
 ) -> Spelled | None:
     with contextlib.suppress(Exception):  # what was recorded cannot be traced, or has no exact form: it runs Python
         return spelled(expression, operands, program(), normal_form, modules)
     return None
-
-
-def _closed(
-    equations: Sequence[Equation], values: Sequence[Any], wanted: Sequence[Any], consts: Mapping[Any, Value]
-) -> JaxProgram:
-    """What equations compute, as a program of its own."""
-
-    def run(*xs: Value) -> list[Value]:
-        known = {**consts, **dict(zip(values, xs, strict=True))}
-        for eqn in equations:
-            ins = [v.val if isinstance(v, Literal) else known[v] for v in eqn.invars]
-            outs = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
-            known.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs], strict=True))
-        return [known[v] for v in wanted]
-
-    program: JaxProgram = jax.make_jaxpr(run)(*[v.aval for v in values])
-    return program
 
 
 def _program(steps: Sequence[Computation], inputs: Sequence[Value], wanted: Sequence[Value]) -> JaxProgram:

@@ -78,9 +78,9 @@ def _derivative(before: Sequence[Entry], pushed: Sequence[_Pushed], region: Regi
     sources, directions = zip(*pushed[0].directions, strict=True)
     query = Query(part, [each.target for each in pushed], [Source(x, watched=True) for x in sources])
     program, values = query.program()
-    op, first = derivative_op("jvp", push, program, seeded=True), region.entries[0]
+    op = derivative_op("jvp", push, program, seeded=True)
     results = tuple([each.result for each in pushed])
-    return Entry(op, (*values, *directions), results, first.where, None, region.calls())
+    return Entry(op, (*values, *directions), results, region.where(), None, region.calls())
 
 
 def _pushed(region: Region, result: Value, known: Directions | None) -> Iterator[_Pushed]:

@@ -96,7 +96,8 @@ def _fillings(free: Sequence[str], left: Sequence[int], fillers: Sequence[str]) 
     for places in itertools.permutations(free, len(left)):
         put = {text: f"{{{i}}}" for text, i in zip(places, left, strict=True)}
         others = [text for text in free if text not in put]
-        for values in itertools.product(fillers, repeat=len(others)):
+        shapes = sorted(fillers, key=lambda text: text[:1] != "(")
+        for values in itertools.product(*(shapes if text.endswith(".shape") else fillers for text in others)):
             yield put | dict(zip(others, values, strict=True))
 
 
@@ -192,6 +193,10 @@ class _Cut(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function = node.func
+        if getattr(function, "id", "") == "len":  # a number, as a shape
+            self.ambiguous = True
+            if self.apart:
+                return self._leaf(node)
         called: ast.expr | None = self._static(function)
         if (
             called is None

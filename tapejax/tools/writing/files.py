@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...jaxprs.cache import memoised
@@ -16,11 +16,12 @@ _PRINTED = {"jax.numpy": "jnp", "numpy": "np", "jax": "jax"}
 
 
 class FileNames(NamedTuple):
-    """What a file calls JAX's modules and functions, with what printed code calls them; and by where values are in
-    ``a, b = f(x), g(x)`` the name of each, and the line of all."""
+    """What a file calls JAX's modules and functions, with what printed code calls them; by where values are in
+    ``a, b = f(x), g(x)`` the name of each, and the line of all; and the parameters of functions by their first lines."""
 
     modules: Mapping[str, str]
     pairs: Mapping[Range, tuple[str, int]]
+    parameters: Mapping[int, Sequence[str]]
 
 
 def source_of(file: str) -> FileNames:
@@ -30,13 +31,14 @@ def source_of(file: str) -> FileNames:
 
 @memoised(64)
 def _read(text: str) -> FileNames:
-    source = FileNames(dict(MODULES), {})
+    source = FileNames(dict(MODULES), {}, {})
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return source
     modules: dict[str, str | None] = {}
     pairs: dict[Range, tuple[str, int]] = {}
+    parameters: dict[int, Sequence[str]] = {}
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
@@ -48,8 +50,11 @@ def _read(text: str) -> FileNames:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
                 own = [(name, x) for name, x in zip(names, values, strict=True) if not isinstance(x, ast.Name)]
                 pairs |= {range_of(x): (name.id, node.lineno) for name, x in own if isinstance(name, ast.Name)}
+            case ast.FunctionDef(args=args, decorator_list=decorators):
+                first = min([node.lineno, *(each.lineno for each in decorators)])
+                parameters[first] = [each.arg for each in (*args.posonlyargs, *args.args)]
     known = {name: text for name, text in (MODULES | modules).items() if text is not None}
-    return FileNames(known, pairs)
+    return FileNames(known, pairs, parameters)
 
 
 def _printed(path: str) -> str | None:

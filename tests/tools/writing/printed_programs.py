@@ -286,6 +286,62 @@ def implicit(w, x, target):
     return loss
 
 
+@jax.custom_jvp
+def soft_log(x, margin):
+    shifted = x + margin
+    return jnp.log(shifted)
+
+
+@soft_log.defjvp
+def soft_log_jvp(primals, tangents):
+    x, margin = primals
+    x_dot, margin_dot = tangents
+    slope = 1 / (x + margin)
+    return soft_log(x, margin), slope * (x_dot + margin_dot)
+
+
+@jax.custom_vjp
+def clipped(x):
+    return x
+
+
+def clipped_fwd(x):
+    return x, None
+
+
+def clipped_bwd(_, g):
+    scale = jnp.minimum(1.0, 0.5 / jnp.linalg.norm(g))
+    return (g * scale,)
+
+
+clipped.defvjp(clipped_fwd, clipped_bwd)
+
+
+@jax.custom_vjp
+def log_layer(w, x):
+    return clipped(soft_log(x @ w, jnp.float32(1e-3)))
+
+
+def log_layer_fwd(w, x):
+    h = x @ w
+    return clipped(soft_log(h, jnp.float32(1e-3))), (w, x, h)
+
+
+def log_layer_bwd(kept, g):
+    w, x, h = kept
+    dh = g / (h + 1e-3)
+    return x.T @ dh, dh @ w.T
+
+
+log_layer.defvjp(log_layer_fwd, log_layer_bwd)
+
+
+@program(uniform(73, 3, 4), uniform(74, 5, 3))
+def rules_in_rules(w, x):
+    h = log_layer(w, x)
+    return jnp.mean(h**2)
+
+
 # ---- loops, classes and constants ------------------------------------------------------------------------------------
 
 
@@ -369,3 +425,62 @@ def quantiles(params, x, y):
         error = y - h @ params["heads"][i]
         total = total + jnp.mean(jnp.maximum(q * error, (q - 1) * error))
     return total
+
+
+# ---- draws, graphs with arrays of NumPy's, filters --------------------------------------------------------------------
+
+
+@program(normal(75, 3))
+def langevin(x):
+    step = 0.01
+
+    def energy(x):
+        return jnp.sum((x**2 - 1) ** 2)
+
+    def body(x, key):
+        noise = jax.random.normal(key, x.shape)
+        x = x - step * jax.grad(energy)(x) + 0.1 * noise
+        return x, energy(x)
+
+    keys = jax.random.split(jax.random.key(0), 5)
+    x, energies = jax.lax.scan(body, x, keys)
+    return jnp.mean(energies) + x[0]
+
+
+SOURCES, SINKS = np.array([0, 1, 2, 3, 0, 2], np.int32), np.array([1, 2, 3, 0, 2, 0], np.int32)
+
+
+@program(normal(76, 4, 3), normal(77, 3, 5), normal(78, 10))
+def graph_attention(nodes, W, a):
+    h = nodes @ W
+    pairs = jnp.concatenate([h[SOURCES], h[SINKS]], axis=1)
+    scores = jax.nn.leaky_relu(pairs @ a, 0.2)
+    top = jax.ops.segment_max(scores, SINKS, num_segments=4)
+    weights = jnp.exp(scores - top[SINKS])
+    total = jax.ops.segment_sum(weights, SINKS, num_segments=4)
+    alpha = weights / total[SINKS]
+    out = jax.ops.segment_sum(alpha[:, None] * h[SOURCES], SINKS, num_segments=4)
+    return jnp.sum(jax.nn.elu(out) ** 2)
+
+
+@program(
+    normal(79, 2, 2) * np.float32(0.3),
+    normal(80, 1, 2),
+    np.eye(2, dtype=np.float32),
+    np.eye(1, dtype=np.float32),
+    normal(81, 7, 1),
+)
+def kalman(F, H, Q, R, observations):
+    def step(carry, y):
+        m, P = carry
+        m, P = F @ m, F @ P @ F.T + Q
+        S = H @ P @ H.T + R
+        K = P @ H.T @ jnp.linalg.inv(S)
+        r = y - H @ m
+        m = m + K @ r
+        P = P - K @ S @ K.T
+        return (m, P), r @ jnp.linalg.solve(S, r)
+
+    start = jnp.zeros(2), jnp.eye(2)
+    (m, _), terms = jax.lax.scan(step, start, observations)
+    return 0.5 * jnp.sum(terms) + m[0]

@@ -19,56 +19,23 @@ if all(map(importlib.util.find_spec, ("diffrax", "equinox", "flax", "optax"))):
 WAYS = {"plain": lambda f: f, "jit": jax.jit, "function": tf.function}
 # What is wrong still, by program and way: this table only shrinks.
 KNOWN = {
-    ("implicit", "plain"): {"order": ["fixed_point(a, b) of (w, x)"]},
-    ("implicit", "jit"): {"order": ["fixed_point(a, b) of (w, x)"]},
-    ("equinox_step", "plain"): {
-        "names": [
-            "grads",
-            "grads_2",
-            "grads_3",
-            "grads_4",
-            "grads_5",
-            "grads_6",
-            "grads_7",
-            "grads_8",
-            "model",
-            "updates",
-            "x_2",
-            "x_3",
-            "x_4",
-        ]
+    # Models that are trees of classes of a library's, and no argument: their leaves are handed on one by one.
+    **{("equinox_step", way): {"order": ["loss(x, y, t0, t1, t2, t3) of (model, x, y)"]} for way in WAYS},
+    ("flax_step", "jit"): {"order": ["loss(x, t0, t1, t2, t3, y) of (state)"]},
+    ("flax_step", "plain"): {
+        "order": ["loss(x, p_2, t0, p, t1, y) of (state)", "loss_2(x, t0, t1, t2, t3, y) of (state)"],
+        "numbered": ["loss_2"],
     },
-    ("equinox_step", "jit"): {
-        "names": ["grads", "grads_2", "grads_3", "grads_4", "model", "state", "updates", "x_2", "x_3", "x_4"]
+    ("flax_step", "function"): {
+        "order": ["loss(x, c, c_2, y) of (state)", "loss_2(x, t0, t1, t2, t3, y) of (state)"],
+        "numbered": ["loss_2"],
     },
-    ("flax_step", "plain"): {"names": ["state", "state_2", "x_2", "x_3"], "numbered": ["loss_2"]},
-    ("flax_step", "jit"): {"names": ["state", "state_2", "x_2", "x_3"]},
     # Its code is Equinox's own primitives, for which JAX has no public function: nothing of the user's ran them.
     ("diffrax_solve", "jit"): {"order": ["diffrax_solve(a, b, c, d, e, g, h, i, j, k) of (start, rates)"]},
     # Outside of `jit` the derivative of one of jnp's jitted functions is one operation with the value that it is of. What is cut
     # out as the function that `jax.hessian` was given takes the tangents, too, and differs from that called elsewhere.
-    ("pinn", "plain"): {"names": ["hessian"], "numbered": ["net_2", "net_3"]},
+    ("pinn", "plain"): {"numbered": ["net_2", "net_3"]},
     ("pinn", "function"): {"numbered": ["net_2", "net_3"]},
-    ("implicit", "function"): {"order": ["fixed_point(a, b) of (w, x)"]},
-    ("equinox_step", "function"): {
-        "names": [
-            "grads",
-            "grads_2",
-            "grads_3",
-            "grads_4",
-            "grads_5",
-            "grads_6",
-            "grads_7",
-            "grads_8",
-            "model",
-            "state",
-            "updates",
-            "x_2",
-            "x_3",
-            "x_4",
-        ]
-    },
-    ("flax_step", "function"): {"names": ["state", "state_2", "x_2", "x_3"], "numbered": ["loss_2"]},
 }
 if jax.__version_info__ < (
     0,
@@ -106,6 +73,24 @@ LINES = {
     ],
     "heads": ["scores = jnp.where(mask[:, None, None, :], scores, -1e9)"],
     "hopfield": ["s, i = state", "return s - 0.5 * jax.grad(lambda s: energy(s, memories))(s), i + 1"],
+    "implicit": [
+        "z = jnp.tanh(w @ z + x)",
+        "slope = 1 - jnp.tanh(w @ z + x) ** 2",
+        "u = jnp.linalg.solve(jnp.eye(4) - (slope[:, None] * w).T, cotangent)",
+    ],
+    "rules_in_rules": [
+        "shifted = x + margin",
+        "slope = 1 / (x + margin)",
+        "scale = jnp.minimum(1.0, 0.5 / jnp.linalg.norm(g))",
+        "dh = g / (h + 0.001)",
+        "return x.T @ dh, dh @ w.T",
+    ],
+    "langevin": ["noise = jax.random.normal(key, (3,))", "x = x - 0.01 * jax.grad(energy)(x) + 0.1 * noise"],
+    "graph_attention": [
+        "top = jax.ops.segment_max(scores, SINKS, num_segments=4)",
+        "total = jax.ops.segment_sum(weights, SINKS, num_segments=4)",
+    ],
+    "kalman": ["m, P = F @ m, F @ P @ F.T + Q", "P = P - K @ S @ K.T", "return (m, P), r @ jnp.linalg.solve(S, r)"],
     "quantiles": ['error = y - h @ params["heads"][i]', "total = total + jnp.mean(jnp.maximum(q * error, t0 * error))"],
 }
 
