@@ -423,9 +423,8 @@ class _Reader(ast.NodeVisitor):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
 
     def visit_all(self, nodes: Iterable[ast.AST | None]) -> None:
-        for node in nodes:
-            if node is not None:
-                self.visit(node)
+        for node in filter(None, nodes):
+            self.visit(node)
 
     # -- what gives names a meaning
 
@@ -474,7 +473,7 @@ class _Reader(ast.NodeVisitor):
             self.note(node, module, "missing", imports.BUILT_ON_TENSORFLOW[top])
         if top not in _ROOTS or (top == imports.KERAS and below.startswith("src")):
             return None
-        path = ".".join(part for part in ("tf", top == imports.KERAS and top, below, name) if part)
+        path = ".".join(filter(None, ("tf", top if top == imports.KERAS else "", below, name)))
         if top == "tapejax" and _is_own_module(f"{path}.".split(".")[1]):
             return None  # from tapejax import runner
         self.note_paths(node, frozenset([path]))
@@ -510,7 +509,7 @@ class _Reader(ast.NodeVisitor):
 
     def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> None:
         named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        named += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
+        named += filter(None, (arguments.vararg, arguments.kwarg))
         self.visit_all([*arguments.defaults, *arguments.kw_defaults, *(argument.annotation for argument in named)])
         scope = _Bindings(self.scope.outer if isinstance(self.scope, _ClassBindings) else self.scope)
         cell, lines = self.cell, self.lines

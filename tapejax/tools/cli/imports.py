@@ -70,7 +70,7 @@ def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
     folder = Path(folder)
     python_import, python_import_module = builtins.__import__, importlib.import_module
 
-    def of_the_program(caller: Mapping[str, Any], frame: types.FrameType | None) -> bool:
+    def of_the_program(caller: Mapping[str, Any], frame: Any) -> bool:
         """Whether code with the globals `caller`, which runs in `frame`, is the program's."""
         if _is_pythons(caller) and not _is_generated(frame):
             return False  # Python's frozen import system, too, in whose name compiled modules import
@@ -112,9 +112,9 @@ def _is_pythons(namespace: Mapping[str, Any]) -> bool:
     return str(namespace.get("__name__")).partition(".")[0] in sys.stdlib_module_names
 
 
-def _is_generated(frame: types.FrameType | None) -> bool:
+def _is_generated(frame: types.FrameType) -> bool:
     """Whether the code was made by exec, and lies in no file."""
-    file = "" if frame is None else frame.f_code.co_filename
+    file = frame.f_code.co_filename
     return file.startswith("<") and not is_library(file, [])
 
 

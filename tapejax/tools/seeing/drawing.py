@@ -199,8 +199,8 @@ def _described(nodes: Sequence[Node]) -> str:
     """The picture in words."""
 
     def said(chosen: Iterable[Node]) -> str:
-        labels = dict.fromkeys(f"{n.label} ({n.note})" if n.note else n.label for n in chosen if n.kind != "turn")
-        return ", ".join([*labels][:SAID]) + (" and more" if len(labels) > SAID else "") if labels else "nothing"
+        labels = [*dict.fromkeys(f"{n.label} ({n.note})" if n.note else n.label for n in chosen if n.kind != "turn")]
+        return (", ".join(labels[:SAID]) or "nothing") + " and more" * (len(labels) > SAID)
 
     passed, others = ([n for n in nodes if n.kind == "operation" and n.carries is carries] for carries in (True, False))
     gradient = f"Gradient passes {said(passed)}" if passed else "No gradient passes"
@@ -303,9 +303,7 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
 
 def is_number(x: Array, names: Names) -> bool:
     """A scalar without a name: it is written into the operation that uses it."""
-    if isinstance(x, Tracer) or x.ndim or names.name(x) or is_key(x):
-        return False
-    return not names.is_result(x)
+    return not (isinstance(x, Tracer) or x.ndim or names.name(x) or is_key(x) or names.is_result(x))
 
 
 def shape_text(x: Array) -> str:
@@ -323,8 +321,9 @@ def arrange(nodes: Sequence[Node]) -> list[list[Node]]:
         if not node.carries and node.kind == "operation" and node.outs:
             node.layer = min(edge.head.layer for edge in node.outs) - 1
     nodes = [near for node in nodes for near in (_by_their_uses(node) if node.from_outside else [node])]
-    first = min((node.layer for node in nodes), default=0)
-    layers: list[list[Node]] = [[] for _ in range(max((n.layer for n in nodes), default=0) - first + 1)]
+    numbers = [node.layer for node in nodes] or [0]
+    first = min(numbers)
+    layers: list[list[Node]] = [[] for _ in range(max(numbers) - first + 1)]
     for node in nodes:
         node.layer -= first
         layers[node.layer].append(node)
@@ -397,12 +396,11 @@ def is_across(layers: Sequence[Sequence[Node]]) -> bool:
 
 def place(layers: Sequence[Sequence[Node]], across: bool) -> None:
     """Moves the nodes towards their neighbours, keeping their order and distances."""
-    for layer in layers:
-        for i, node in enumerate(layer):
-            node.at = float(i)
     gap = 0.3 if across else 0.35
     rows = []
     for layer in layers:
+        for i, node in enumerate(layer):
+            node.at = float(i)
         around = [[*_neighbours(n, True), *_neighbours(n, False)] for n in layer]
         # what is alone stands beside the last
         around = [near or [layer[max(i - 1, 0)]] for i, near in enumerate(around)]

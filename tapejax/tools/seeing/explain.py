@@ -204,13 +204,8 @@ class _Case:
     def __init__(
         self, tape: GradientTape | None, recording: Recording, names: Names, values: Variables, ends: Sequence[Leaf]
     ):
-        self.tape, self.recording, self.names, self.ends = tape, recording, names, ends
-        self.texts, self.entries, self.targets = (
-            SourceTexts(recording, values),
-            recording.entries,
-            [leaf.array for leaf in ends],
-        )
-        self.values = values
+        self.tape, self.recording, self.names, self.values, self.ends = tape, recording, names, values, ends
+        self.texts, self.targets = SourceTexts(recording, values), [leaf.array for leaf in ends]
         # what the notes on connected sources need
         self._connected: list[tuple[int, Leaf, TextEvidence, Sequence[Relevant]]] = []
 
@@ -285,7 +280,7 @@ class _Case:
             return min((ways[x] for x in values if x in ways), key=lambda way: way[0], default=None)
 
         for position, active_ins, active_outs, _ in relevant:
-            entry = self.entries[position]
+            entry = self.recording.entries[position]
             if came := nearest(entry.inputs[i] for i in active_ins):
                 for j in active_outs:
                     ways.setdefault(entry.outputs[j], (came[0] + 1, entry, came))

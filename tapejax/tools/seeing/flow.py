@@ -124,13 +124,13 @@ class SourceText:
         last = next((i for i, a in enumerate(before) if not a.changes and self._certain(a)), len(before) - 1)
         # in a loop, a use may depend on what is below it, too
         reaching = before[: last + 1] if any(not a.changes for a in before) else assignments
-        return [a for a in reaching if self._certain(a) or self._bound(name, a, [b for b in reaching if b is not a])]
+        return [a for a in reaching if self._certain(a) or self._bound(name, [b for b in reaching if b is not a])]
 
     def _certain(self, statement: Assignment) -> bool:
         """Whether a statement is in no branch, or something else in its branch has run."""
         return all(any(line in arm for line in self._ran) for arm in statement.arms)
 
-    def _bound(self, name: str, statement: Assignment, others: Sequence[Assignment]) -> bool:
+    def _bound(self, name: str, others: Sequence[Assignment]) -> bool:
         """Whether only a statement can have given `name` its value, and none of the `others`."""
         arguments = getattr(self._scope, "args", None)
         if not others:
@@ -158,10 +158,6 @@ class SourceText:
         parts = arguments[0].elts if isinstance(arguments[0], (ast.List, ast.Tuple)) else arguments
         return [(ast.unparse(part), _used([part])) for part in parts]
 
-    def _line(self, number: int) -> SourceLine:
-        text = self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
-        return SourceLine(self._file, number, text, getattr(self._scope, "name", "<module>"))
-
     def _assignments(self, node: ast.AST, function: str | None, arms: tuple[range, ...]) -> Iterator[Assignment]:
         for targets, value in _bindings(node):
             if names := frozenset().union(*map(_dotted, targets)):
@@ -170,7 +166,8 @@ class SourceText:
                 end = getattr(node, "end_lineno", None) or first
                 defines = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
                 head = first if defines else max(getattr(part, "end_lineno", first) for part in (*targets, *value))
-                code, line = "".join(self._lines[first - 1 : head]), self._line(first)
+                code, scope = "".join(self._lines[first - 1 : head]), getattr(self._scope, "name", "<module>")
+                line = SourceLine(self._file, first, self._lines[first - 1].strip(), scope)
                 whole = Assignment(self, names, _used(value), line, code, changes, end, arms, None, function, defines)
                 yield from _alternatives(whole, value)
 
@@ -267,4 +264,4 @@ def _used(values: Sequence[ast.AST]) -> frozenset[str]:
 
 def root(name: str) -> str:
     """The part of an expression like ``params['w'][0]`` that an assignment binds: ``params``; ``model.w`` keeps its dot."""
-    return re.split(r"\[", name)[0]
+    return name.partition("[")[0]

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from ...jaxprs import contents, lifting
 from ...jaxprs.evaluate import evaluate
 from ...jaxprs.prints import without_prints
-from ...jaxprs.types import Equation, JaxProgram, Values, Where
+from ...jaxprs.types import Equation, JaxProgram, Value, Values, Where
 from ...places import Place, serves
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
@@ -72,10 +72,15 @@ def traced(op: Op, inputs: Values) -> JaxProgram | None:
 def _taped(inputs: Values, run: Callable[[Recording], list[Any]]) -> tuple[GradientTape, list[Any]]:
     def taped() -> tuple[GradientTape, list[Any]]:
         with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-            tape.watch([x for x in inputs if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.inexact)])
+            tape.watch(list(filter(is_inexact, inputs)))
             return tape, run(tape._usable())
 
     return active.alone((), taped)  # no outer tape records it once more
+
+
+def is_inexact(x: Value) -> bool:
+    """Whether it is an array of real or complex floating-point numbers."""
+    return isinstance(x, jax.Array) and bool(jnp.issubdtype(x.dtype, jnp.inexact))
 
 
 def has_lines(program: JaxProgram) -> bool:

@@ -30,7 +30,7 @@ from ...tf.values.shown import CELLS, is_elsewhere, unreadable, value_text
 from ...tf.values.types import Array
 from ..writing.graph import ValueMap, ValueSet
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
-from .inside import Rounds, opened
+from .inside import Rounds, is_inexact, opened
 from .listing import Names, name_of, options
 from .local import Local, StepAtInput, local
 from .split import listed
@@ -455,7 +455,7 @@ def _largest_of_blocks(grid: np.ndarray) -> np.ndarray:
 
 def _largest(x: Array) -> float:
     """The largest finite absolute value; 0 of integers, which may be labels or seeds."""
-    if unreadable(x) or is_deleted(x) or not jax.numpy.issubdtype(x.dtype, np.inexact):
+    if unreadable(x) or is_deleted(x) or not is_inexact(x):
         return 0.0
     sizes = np.abs(wide(x))
     return float(sizes[np.isfinite(sizes)].max(initial=0.0))

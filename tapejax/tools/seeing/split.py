@@ -210,9 +210,9 @@ class _ProgramWriter:
         """
         made = {slot: mark + self.named[slot] for _, slot in self.function.made}
         ends = self.function.ends
-        results = [*["" for _ in ends], *made.values()]  # what an operation made has its name from there
+        results = [*[""] * len(ends), *made.values()]  # what an operation made has its name from there
         rows: list[Row] = []
-        read = self._write(rows, program, [*kept, *_marked(mark, self.sources)], results, None)
+        read = self._write(rows, program, [*kept, *_marked(mark, self.sources)], results)
         called: dict[int | None, str] = dict(zip(self.function.starts, _marked(mark, self.sources), strict=True))
         for (step, slot), name in zip(self.function.made, read[len(ends) :], strict=False):
             called[slot] = name
@@ -234,7 +234,7 @@ class _ProgramWriter:
     ) -> tuple[list[Row], list[str]]:
         """The rows of the program of cotangents. An operation without an equation there has a row that says what it does."""
         rows: list[Row] = []
-        read = self._write(rows, program, [*kept, *_marked("ct_", self.ends)], _marked("ct_", self.sources), None)
+        read = self._write(rows, program, [*kept, *_marked("ct_", self.ends)], _marked("ct_", self.sources))
         for step, at in enumerate(self.walk.positions):
             if not any(row.at == at for row in rows):
                 own = [row for row in linear if row.at == at]
@@ -244,7 +244,7 @@ class _ProgramWriter:
         return rows, read
 
     def _write(
-        self, rows: list[Row], program: JaxProgram, inputs: Sequence[str], results: Sequence[str], at: int | None
+        self, rows: list[Row], program: JaxProgram, inputs: Sequence[str], results: Sequence[str], at: int | None = None
     ) -> list[str]:
         """Adds the rows of a program's equations; gives what its results are called: as in `results`, where there is a name."""
         jaxpr = open_jaxpr(program)
@@ -253,7 +253,7 @@ class _ProgramWriter:
         env |= dict(zip(jaxpr.invars, inputs, strict=True))
         # the first name of a value counts; residuals have none yet
         named = list(zip(jaxpr.outvars, results, strict=False))[::-1]
-        wanted = {v: name for v, name in named if _is_variable(v) and name}
+        wanted = {v: name for v, name in named if name and not isinstance(v, Literal)}
         for eqn in jaxpr.eqns:
             step = _step(eqn) if at is None else None
             place = at if step is None else self.walk.positions[step]
@@ -291,12 +291,8 @@ def _step(eqn: Equation) -> int | None:
     return int(found[1]) if found else None
 
 
-def _is_variable(atom: Any) -> bool:
-    return not isinstance(atom, Literal)
-
-
 def _read(env: dict[Any, str], atom: Any) -> str:
-    return env[atom] if _is_variable(atom) else number_text(atom.val)
+    return number_text(atom.val) if isinstance(atom, Literal) else env[atom]
 
 
 def _inner(eqn: Equation) -> JaxProgram | None:

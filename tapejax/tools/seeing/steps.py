@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import itertools
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -36,10 +36,10 @@ from ...tf.values.shown import bold, faint, is_elsewhere, page, small_html, tabl
 from ...tf.values.types import Array, Nest
 from ..writing.graph import ValueMap
 from . import listing
-from .inside import on_a_tape, program_of
+from .inside import is_inexact, on_a_tape, program_of
 from .listing import Names
 from .rounds import Cotangents, Part, inside
-from .tables import cut, terminal_width
+from .tables import cut, line_text, terminal_width
 
 # ---- step by step ---------------------------------------------------------------------------------------------------
 
@@ -66,8 +66,8 @@ class BackwardStep(NamedTuple):
         return self.entry.line
 
     def __str__(self) -> str:
-        where = f"   {self.line}  {self.line.text}" if self.line else ""
-        return "\n".join([cut(f"{self.number:>4}  {self.operation}{where}", terminal_width()), *self._rows()])
+        head = f"{self.number:>4}  {self.operation}   {line_text(self.line)}".rstrip()
+        return "\n".join([cut(head, terminal_width()), *self._rows()])
 
     def _rows(self) -> Iterator[str]:
         for arrow, values in (("in ", self.incoming), ("out", self.outgoing)):
@@ -109,9 +109,8 @@ class Backward:
 
     def __iter__(self) -> Iterator[BackwardStep]:
         for number, entry, came, left in self.cotangents():
-            incoming = [(entry.outputs[j], x) for j, x in came.items()]
-            outgoing = [(entry.inputs[i], x) for i, x in left.items()]
-            yield BackwardStep(number, entry, self.of, self._named(incoming), self._named(outgoing))
+            incoming, outgoing = self._named(entry.outputs, came), self._named(entry.inputs, left)
+            yield BackwardStep(number, entry, self.of, incoming, outgoing)
 
     def cotangents(self) -> Iterator[tuple[int, Entry, dict[int, Array], dict[int, Array]]]:
         """Of each step its number on the tape, its entry, what comes to its outputs, and what it adds to its inputs."""
@@ -134,8 +133,8 @@ class Backward:
             position = self.positions[at]
             yield position, self.recording.entries[position], self.program.steps[at], back
 
-    def _named(self, pairs: Sequence[tuple[Value, Array]]) -> tuple[tuple[str, Array], ...]:
-        return tuple([(self.names.of(x), cotangent) for x, cotangent in pairs])
+    def _named(self, values: Values, cotangents: dict[int, Array]) -> tuple[tuple[str, Array], ...]:
+        return tuple([(self.names.of(values[i]), x) for i, x in cotangents.items()])
 
     def zeros(self) -> Iterator[tuple[int, bool, set[int], set[int]]]:
         """Of each step its number on the tape, whether only zeros come to it, the inputs for which only zeros go out, and those
@@ -352,8 +351,8 @@ def _inside(walk: Backward, entry: Entry, came: Cotangents, place: str) -> NonFi
         return None
     tape, outputs = on_a_tape(part.program, part.inputs)
     pairs = list(zip(outputs, part.cotangents or outputs, strict=True))
-    pairs = [(x, ct) for x, ct in pairs if _is_inexact(x) and ct is not None]
-    ends, starts = [x for x, _ in pairs], list(filter(_is_inexact, part.inputs))
+    pairs = [(x, ct) for x, ct in pairs if is_inexact(x) and ct is not None]
+    ends, starts = [x for x, _ in pairs], list(filter(is_inexact, part.inputs))
     with active.outside():
         cotangents = None if came is None else [conjugate(ct) for _, ct in pairs]
     inner = Backward(tape, ends, starts, cotangents, Names(tape._usable().folded(), [part.named()]))
@@ -369,10 +368,10 @@ _ROW = {"hypot": "hypot at the origin", "det": "det's Hessian at a singular matr
 _VERSIONS_DIFFER = '; versions of JAX differ in this: "{}" in docs/newest.md'
 
 
-def _rows(op: Op) -> list[str]:
+def _rows(op: Op) -> Iterable[str]:
     """The rows for an operation, or for those that a derivative on the tape is a derivative of."""
     ops = [step.op for step in op.program.steps] if isinstance(op, DerivativeOp) else [op]
-    return list(dict.fromkeys([_ROW[op.name] for op in ops if op.name in _ROW]))
+    return dict.fromkeys([_ROW[op.name] for op in ops if op.name in _ROW])
 
 
 _UNDEFINED = (
@@ -382,15 +381,9 @@ _UNDEFINED = (
 )
 
 
-def _is_inexact(x: Value) -> bool:
-    return isinstance(x, jax.Array) and bool(jnp.issubdtype(x.dtype, jnp.inexact))
-
-
 def _is_not_finite(x: Value) -> bool:
-    if not _is_inexact(x) or isinstance(x, Tracer):
-        return False
     with active.outside():
-        return not _all_finite(x)
+        return is_inexact(x) and not isinstance(x, Tracer) and not _all_finite(x)
 
 
 _all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
