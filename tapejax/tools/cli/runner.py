@@ -66,7 +66,7 @@ def run(
         else:
             parts = [compile(source, str(path), "exec", dont_inherit=True)]
             runs = contextlib.nullcontext(lambda number, code: exec(code, vars(main)))
-            vars(main)["__file__"] = str(path)
+            main.__file__ = str(path)
     except OSError as error:
         return _error(f"cannot read {os.fspath(program)}: {error.strerror}")
     except ImportError as error:

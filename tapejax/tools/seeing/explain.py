@@ -42,10 +42,6 @@ _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 STEPS, FIRST, LAST = 24, 12, 8
 
 
-# What is said where `gradient` raises an error.
-_RAISES = "gradient() raises"
-
-
 class PathStep(NamedTuple):
     """An operation on the way from a source to a target, the value that it makes, and the line that ran it."""
 
@@ -73,7 +69,7 @@ class SourceReport(NamedTuple):
         if self.connected:
             noted = next((kind for kind in ("zero", "not finite") if kind in self.kinds), "")
             return f"connected, and {noted}" if noted else "connected"
-        return "an error" if any(_RAISES in reason.message for reason in self.reasons) else "None"
+        return "an error" if any("gradient() raises" in reason.message for reason in self.reasons) else "None"
 
     def __str__(self) -> str:
         several = not self.connected and len(self.reasons) > 1

@@ -51,6 +51,7 @@ PYTHON_VALUES = (np.ndarray, np.generic, float, int, list)
 # What may run or not.
 _ARMS = {ast.If: ("body", "orelse"), ast.ExceptHandler: ("body",), ast.match_case: ("body",)}
 _ARMS |= dict.fromkeys((ast.For, ast.AsyncFor, ast.While), ("body",))
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LEAVES = (ast.Return, ast.Break, ast.Continue)  # then the rest may not run
 _BINDING = (ast.Name, ast.Tuple, ast.List)  # what an assignment binds anew; of anything else it changes what that holds
 
@@ -201,7 +202,7 @@ def _scope(tree: ast.Module, code: CodeType) -> ast.AST:
     if code.co_name == "<module>":
         return tree
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        if isinstance(node, _FUNCTIONS):
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
             if first == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name:
                 return node
@@ -217,7 +218,7 @@ def _walk(
         branches = (*arms, _lines(nodes)) if field in _ARMS.get(type(scope), ()) and nodes else arms
         for i, node in enumerate(nodes):
             yield node, function, branches
-            inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            inside = isinstance(node, _FUNCTIONS)
             yield from _walk(node, getattr(node, "name", "<lambda>") if inside else function, branches)
             if isinstance(node, ast.If) and any(isinstance(x, _LEAVES) for x in ast.walk(node)) and nodes[i + 1 :]:
                 branches = (*branches, _lines(nodes[i + 1 :]))

@@ -239,8 +239,7 @@ class GraphEvidence(Graph):
         into, line = given_at(mark)[0], line_of(mark.where)
         if line is not None and any(given_at(made)[0] is into for made in self.marked("new variable")):
             called = "" if self.names.name(into) is None else f", {self.names.of(into)}"
-            values = {"line": line.number, "called": called, "name": self.name}
-            return reason("state: new variable", At("Variable", line), **values)
+            return reason("state: new variable", At("Variable", line), line=line.number, called=called, name=self.name)
         holder = "a Variable" if into is None else self.names.of(into)
         return reason("state", At("assign", line), holder=holder)
 

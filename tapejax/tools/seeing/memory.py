@@ -69,12 +69,9 @@ class Memory(Rows[MemoryRow]):
         return "\n".join([self._heading(), *in_columns([_TITLES, *cells], ">>>><<~")])
 
     def _repr_html_(self) -> str:
-        columns: list[Callable[[Any], str]] = [str, str, str, str, _bar, faint, html.escape]
+        bar = functools.partial(bar_html, style="currentColor;opacity:.4")
+        columns: list[Callable[[Any], str]] = [str, str, str, str, bar, faint, html.escape]
         return page(f"<div>{bold(self._heading())}</div>{table_html(self._cells(), columns, _TITLES)}")
-
-
-def _bar(share: float) -> str:
-    return bar_html(share, "currentColor;opacity:.4")
 
 
 _TITLES = ("bytes", "needed", "saved", "values", "", "line", "")

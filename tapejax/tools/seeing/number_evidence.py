@@ -56,14 +56,14 @@ class GradientNumbers:
         if self._failed is not None and self._failed[0] in positions:
             entry, error = graph.entries[self._failed[0]], self._failed[1]
             said, _, remedy = str(error).partition(". ")
-            values = {"name": graph.name, "error": type(error).__name__, "said": said, "remedy": remedy}
-            return [reason("not differentiable", at(entry), **values)]
+            kind = type(error).__name__
+            return [reason("not differentiable", at(entry), name=graph.name, error=kind, said=said, remedy=remedy)]
         silent = [graph.entries[position] for position in positions[::-1] if position in self._silent]
         return [reason("custom gradient", at(entry), name=graph.name) for entry in silent] if self._none[i] else []
 
     @functools.cached_property
     def _zeros(self) -> dict[int, tuple[bool, set[int], set[int]]]:
-        return {number: (silent, zero, lost) for number, silent, zero, lost in self._walk.zeros()}
+        return dict(self._walk.zeros())
 
     def zero(self, position: int, graph: GraphEvidence, relevant: Sequence[Relevant], of: str) -> list[Reason]:
         """If the gradient with respect to a source is zero: the operations on the way, among `relevant`, that make it so."""

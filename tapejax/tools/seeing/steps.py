@@ -136,8 +136,8 @@ class Backward:
     def _named(self, values: Values, cotangents: dict[int, Array]) -> tuple[tuple[str, Array], ...]:
         return tuple([(self.names.of(values[i]), x) for i, x in cotangents.items()])
 
-    def zeros(self) -> Iterator[tuple[int, bool, set[int], set[int]]]:
-        """Of each step its number on the tape, whether only zeros come to it, the inputs for which only zeros go out, and those
+    def zeros(self) -> Iterator[tuple[int, tuple[bool, set[int], set[int]]]]:
+        """Of each step its number on the tape; whether only zeros come to it, the inputs for which only zeros go out, and those
         among them for which these underflow; where only zeros come, as if something else came."""
         ct: dict[int, Array] = {}
         for number, _, step, back in self.sweep(ct):
@@ -152,7 +152,7 @@ class Backward:
                 back = self._pulled_back(step, active_outs, _scaled_up(incoming))
                 pairs = zip(step.active_ins, back, strict=True)
                 underflown = {i for i, x in pairs if i in zero and is_nonzero(x) and not _is_not_finite(x)}
-            yield number, silent, zero, underflown
+            yield number, (silent, zero, underflown)
 
     def _pulled_back(self, step: Step, outs: Sequence[int], cotangents: Sequence[Array]) -> Sequence[Array | None]:
         """What a step gives its active inputs where other cotangents come to its outputs `outs`."""

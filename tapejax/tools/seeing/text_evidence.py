@@ -305,8 +305,7 @@ class TextEvidence:
 
     def _frontier(self, statement: Assignment) -> list[Array]:
         """The values depending on the source that a statement uses: the last that it computed itself, or what it names."""
-        made = [x for entry in self._at(statement) for x in entry.outputs if self._depends(x)]
-        made = [x for x in made if not self.graph.uses(x)]
+        made = [x for e in self._at(statement) for x in e.outputs if self._depends(x) and not self.graph.uses(x)]
         return made or list(filter(self._depends, map(self._array_of, sorted(statement.uses))))
 
     def _constant(self, binds: str, target: Array) -> Array | None:
