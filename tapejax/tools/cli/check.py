@@ -529,19 +529,15 @@ class _Reader(ast.NodeVisitor):
             self.visit_all(node.body)
         self.scope.bind(node.name, _OTHER, self.sure)
 
-    @contextlib.contextmanager
-    def inner(self, scope: _Bindings) -> Iterator[None]:
-        outer, self.scope, self.sure = (self.scope, self.sure), scope, True
-        yield
-        self.scope, self.sure = outer
+    def inner(self, scope: _Bindings) -> contextlib.AbstractContextManager[None]:
+        return imports.replaced(vars(self), scope=scope, sure=True)
 
     # -- the order in which statements run
 
     def branch(self, node: Any) -> None:
         """A statement whose parts may run or not: what a name stood for before, it may stand for afterwards."""
-        outer, self.sure = self.sure, False
-        self.generic_visit(node)
-        self.sure = outer
+        with imports.replaced(vars(self), sure=False):
+            self.generic_visit(node)
 
     visit_If = visit_While = visit_Try = visit_TryStar = visit_Match = branch
 
