@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -25,14 +25,17 @@ def content(x: Value) -> Hashable:
     return type_of(x), np.asarray(x).tobytes()
 
 
-def matching(blocks: Sequence[Block], values: Sequence[Value]) -> Iterator[str]:
-    """The expressions that had these values at these blocks, one block a value: these very values first, then plain names."""
+def expression_of(blocks: Sequence[Block], values: Sequence[Value]) -> str | None:
+    """The expression that had these values at these blocks, one block a value: these very values first, then a plain name."""
+    if not blocks:
+        return None
     names = sorted(blocks[0].before, key=lambda text: (not text.isidentifier(), text not in blocks[0].names))
     pairs = [*zip(blocks, values, strict=True)]
     for alike in operator.is_, equal:
         for name in names:
             if all(name in block.before and alike(block.before[name], x) for block, x in pairs):
-                yield name
+                return name
+    return None
 
 
 def equal(given: Value, used: Value) -> bool:

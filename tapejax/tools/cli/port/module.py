@@ -301,7 +301,7 @@ class PortedModule:
     def _local(self, kind: Kind, group: str) -> str:
         """The name in `update` of what a label's group is."""
         numbered = group.replace("gradients", "grads")
-        return numbered if len(kind.sources) > 1 else re.sub(r"_\d+$", "", numbered)
+        return numbered if len(kind.sources) > 1 else _unnumbered(numbered)
 
     def _call(self, kind: Kind, piece: Piece, function: str, updated: str) -> str:
         code = [re.sub("^updated", updated, text) for text, _ in self._given(kind, piece).values()]
@@ -524,8 +524,7 @@ class PortedModule:
         for i, step in enumerate(first):
             data[f"losses/{i}"] = np.asarray(self.expected(step))
             for name, x in steps.resets[step.number].items():
-                group = steps.group(steps.variables[name])
-                data["/".join([f"set {group} {i}", *self.paths[name]])] = np.asarray(x)
+                data["/".join([f"set {steps.group(name)} {i}", *self.paths[name]])] = np.asarray(x)
             kind = steps.kind_of[step.number]
             for name, values in kind.arguments.items():
                 value = values[kind.steps.index(step)]
@@ -536,7 +535,7 @@ class PortedModule:
     def _resets(self, first: Sequence[Any]) -> list[str]:
         """The groups in which variables are set anew between the steps."""
         names = {name for step in first for name in self.steps.resets[step.number]}
-        groups = {self.steps.group(self.steps.variables[name]) for name in names}
+        groups = set(map(self.steps.group, names))
         return [group for group in _CARRY if group in groups]
 
     def expected(self, step: Any) -> tuple[float, ...]:
@@ -560,8 +559,7 @@ class PortedModule:
         grads = []
         for piece in (each for each in kind.sources if each.role != "rows"):
             gradient: Gradient = piece.subject[kind.steps.index(step)]
-            pairs = zip(gradient.variables, gradient.found, strict=True)
-            grads.append(self._tree(zeros | {steps.name(v): x for v, x in pairs if x is not None}))
+            grads.append(self._tree(zeros | {steps.name(v): x for v, x in gradient.pairs}))
         return {"grads": grads[0] if len(grads) == 1 else tuple(grads)}
 
     def moved_by_rounding(self, steps: Sequence[TrainingStep]) -> set[str]:
@@ -569,8 +567,7 @@ class PortedModule:
         that divides by their size makes as much of them as of others."""
         largest: dict[str, float] = {}
         for each in (each for step in steps for each in step.gradients):
-            pairs = zip(each.variables, each.found, strict=True)
-            sizes = {self.steps.names.get(id(v), ""): np.max(np.abs(x), initial=0.0) for v, x in pairs if x is not None}
+            sizes = {self.steps.names.get(id(v), ""): np.max(np.abs(x), initial=0.0) for v, x in each.pairs}
             most = max(sizes.values(), default=0.0)
             for name in sizes.keys() & self.groups.keys():
                 units = sizes[name] / float(jnp.finfo(self.steps.initial[name].dtype).eps)
@@ -608,7 +605,7 @@ class PortedModule:
         names = {name for values in self.steps.resets.values() for name in values}
         events = [e for step in self.observer.steps for e in step.resets]
         lines = dict.fromkeys(self._line(e.place) for e in events if self.steps.names.get(id(e.variable)) in names)
-        parts = [self.steps.group(self.steps.variables[name]) + _item(self.paths[name][:1]) for name in sorted(names)]
+        parts = [self.steps.group(name) + _item(self.paths[name][:1]) for name in sorted(names)]
         at = f" (lines {', '.join(lines)})" if lines else ""
         said = "as main() does, put what the program begins anew with"
         return [f"# Between steps, {said}{at} into {', '.join(dict.fromkeys(parts))}."] if parts else []
@@ -633,8 +630,7 @@ def _renumbered(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     for path in paths:
         for i, key in enumerate(path[1:-1], 1):
             known = numbers.setdefault(path[:i], {})
-            base = re.sub(r"_\d+$", "", key)
-            known.setdefault(key, unused(base, known.values(), 1))
+            known.setdefault(key, unused(_unnumbered(key), known.values(), 1))
     inner = [[numbers[path[:i]][key] for i, key in enumerate(path[:-1]) if i] for path in paths]
     whole = [[*path[:1], *keys, *path[1:][-1:]] for path, keys in zip(paths, inner, strict=True)]
     return [tuple(re.sub(r"\W", "_", key) for key in path) for path in whole]

@@ -87,6 +87,15 @@ class Gradient:
     rows: MappedCall | None = None  # of `vectorized_map`, whose function took it for each row
 
     @property
+    def target(self) -> Nest:
+        return self.targets[0] if len(self.targets) == 1 else self.targets
+
+    @property
+    def pairs(self) -> list[tuple[VariableLike | Carried, Array]]:
+        """The variables with their gradients, if they have any."""
+        return [(v, x) for v, x in zip(self.variables, self.found, strict=True) if x is not None]
+
+    @property
     def loss(self) -> float:
         return float(sum(np.sum(np.asarray(x, "float64")) for x in self.targets))
 

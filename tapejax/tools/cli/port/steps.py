@@ -22,7 +22,7 @@ from ....tf.values.types import Array, VariableLike
 from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
 from ...writing.graph import Graph, ValueSet
-from .alike import argument_name, content, matching
+from .alike import argument_name, content, expression_of
 from .comparing import STEPS
 from .observing import Assigned, Block, Carried, Gradient, Observer, Place, TrainingStep, followed, merged, threaded
 from .pieces import BETWEEN, Kind, Label, Labels, Piece, Refused, piece_of, where
@@ -63,6 +63,7 @@ class Steps:
         # what a block itself assigns, as averages; and of the rest
         self.state = {id(each.variable) for step in observer.steps for each in _in_blocks(step)} - self.trained
         self.state |= {key for step in observer.steps for key in self._averages(step)}
+        self.evaluated = False
         self.evaluated = not any(map(self._used, observer.steps))  # by an optimizer that is no part of the steps
         if self.evaluated:
             first = observer.steps[0].gradients[-1]
@@ -114,10 +115,12 @@ class Steps:
         return {key for losses, befores in keys.items() if len(befores) > 1 for key in losses}
 
     def _used(self, step: TrainingStep) -> list[Gradient]:
-        """The gradients of which something in a step's updates is made."""
-        made, assigned = step.made_in(), step.assigned()
+        """The gradients of which something in a step's updates is made; all, if an optimizer outside makes these."""
+        if self.evaluated:
+            return step.gradients
+        made = step.made_in()
         ends = [x for each in step.applied for x in each.gradients if x is not None]
-        ends += [a.value for key, a in assigned.items() if key in self.trained | self.state and id(a.value) not in made]
+        ends += [each.value for each in self._assigned(step, self.changing) if id(each.value) not in made]
         ends, entries = [followed(x, step.origins) for x in ends], step.forward()
         graph = Graph(entries)
         inputs = {id(x) for i in graph.before(ends) for x in entries[i].inputs} | set(map(id, ends))
@@ -141,11 +144,20 @@ class Steps:
                 pending |= {n: x for n, x in anew.items() if now.get(n, self.initial[n]) is not x}
                 self.resets[step.number], pending = {n: x for n, x in pending.items() if n in self.initial}, {}
                 now |= anew
-            after = (e for e in step.assigned().values() if isinstance(e.variable, Carried))
-            now |= {self.name(e.variable): e.after for e in after if id(e.variable) in self.trained | self.state}
+            assigned = self._assigned(step, self.changing)
+            now |= {self.name(e.variable): e.after for e in assigned if isinstance(e.variable, Carried)}
             pending |= {self.name(e.variable): e.after for e in step.resets}
 
     # -- variables
+
+    @property
+    def changing(self) -> set[int]:
+        """The ids of the variables that steps train, or whose values they keep."""
+        return self.trained | self.state
+
+    def _assigned(self, step: TrainingStep, variables: set[int]) -> list[Assigned]:
+        """What a step assigns to these variables."""
+        return [each for key, each in step.assigned().items() if key in variables]
 
     def name(self, variable: VariableLike) -> str:
         """A name of its own for a variable, which is a Python name."""
@@ -166,18 +178,17 @@ class Steps:
 
     def label(self, variable: VariableLike, array: Array) -> Label:
         name = self.name(variable)
-        if id(variable) not in self.trained:
+        if self.group(name) == "state":
             self.state.add(id(variable))
-        if name not in self.initial:
-            self.initial[name] = self.observer.firsts.get(id(variable), array)
-        return self.group(variable), name
+        self.initial.setdefault(name, self.observer.firsts.get(id(variable), array))
+        return self.group(name), name
 
-    def group(self, variable: VariableLike) -> str:
-        return "params" if id(variable) in self.trained else "state"
+    def group(self, name: str) -> str:
+        return "params" if id(self.variables[name]) in self.trained else "state"
 
     def members(self, group: str) -> list[str]:
         """The names of the variables of a group that steps read or change."""
-        return [name for name, v in self.variables.items() if name in self.initial and self.group(v) == group]
+        return [name for name in self.variables if name in self.initial and self.group(name) == group]
 
     def path(self, name: str) -> tuple[str, ...]:
         """The path of a variable of Keras's."""
@@ -202,9 +213,9 @@ class Steps:
     def places(self, step: TrainingStep) -> list[Place]:
         """Where gradients are taken and variables changed, which a printed step replaces."""
         inside = {id(each.variable) for each in _in_blocks(step)}  # which the function is given back
-        own = [a for key, a in step.assigned().items() if key in self.trained | self.state - inside]
+        own = self._assigned(step, self.trained | self.state - inside)
         parts: list[Any] = [each for each in own if not isinstance(each.variable, Carried)]
-        used = step.gradients if self.evaluated else self._used(step)
+        used = self._used(step)
         return sorted({part.place for part in (*parts, *used, *(each.block for each in used), *step.applied)})
 
     # -- pieces
@@ -215,20 +226,21 @@ class Steps:
         held += [pair for each in step.applied for pair in zip(each.variables, each.before, strict=True)]
         sources = (pair for g in step.gradients for pair in zip(g.variables, g.held, strict=True))
         held += [(v, x) for v, x in sources if isinstance(v, Carried) and id(v) in self.trained]
-        events = [each for key, each in step.assigned().items() if key in self.trained | self.state]
+        events = self._assigned(step, self.changing)
+        held += [(each.variable, each.before) for each in events if each.before is not each.after]
         first: dict[int, tuple[Any, Array]] = {}
-        for v, old in (*held, *((each.variable, each.before) for each in events if each.before is not each.after)):
+        for v, old in held:
             first.setdefault(id(v), (v, old))
         labels = Labels(self, {id(old): self.label(v, old) for v, old in first.values()})
         for text, x in step.gradients[0].block.before.items():  # what earlier steps made is called as it is now
             carried = self.observer.carried.get(text)
-            if carried and (id(x) not in labels.carried or id(carried) in self.trained | self.state):
+            if carried and (id(x) not in labels.carried or id(carried) in self.changing):
                 labels.carried[id(x)] = carried
         return labels
 
     def _pieces(self, step: TrainingStep) -> list[Piece]:
         """Those of a step; none if it changes nothing by gradients."""
-        used = step.gradients if self.evaluated else self._used(step)
+        used = self._used(step)
         if not used:
             return []
         known, block = self._labels(step), used[0].block
@@ -237,7 +249,7 @@ class Steps:
         forward = step.forward(known.by_id)
         returned, gradients = dict[int, Label](), dict[int, Label]()  # what functions of losses give beside, and theirs
         for i, each in enumerate(plain, 1):
-            named = [(self.name(v), x) for v, x in zip(each.variables, each.found, strict=True) if x is not None]
+            named = [(self.name(v), x) for v, x in each.pairs]
             named += (each.rows.others if each.rows else {}).items()
             gradients |= {id(x): (f"gradients_{i}", name) for name, x in named}
             returned |= {id(x): (f"found_{i}", name) for name, x in self._values_from(step, self.state, each).items()}
@@ -253,7 +265,7 @@ class Steps:
             targets = {self.name(v): value(x) for v, x in pairs if x is not None}
             updates.append(piece_of("change", applied, forward, targets, block, now))
             now.update(applied)
-        values = self._values_from(step, self.trained | self.state, None)
+        values = self._values_from(step, self.changing, None)
         values = {name: value(x) for name, x in values.items()}
         if values and not self.evaluated:
             updates += self._assigning(step, forward, values, block, now)
@@ -262,10 +274,8 @@ class Steps:
                 raise Refused(where(step.applied[0]), "between updates", name=next(iter(piece.labels[BETWEEN])))
         losses = [self._loss(step, each, known) for each in plain]
         if not plain:
-            shown = [each for each in used if each.targets][:1]
-            for one in shown:
-                target = one.targets[0] if len(one.targets) == 1 else one.targets
-                losses.append(piece_of("value", one, forward, target, one.block, known))
+            for one in [each for each in used if each.targets][:1]:
+                losses.append(piece_of("value", one, forward, one.target, one.block, known))
         before = [made for each in losses if each.role == "loss" and (made := self._before(step, each, known))]
         return [*before, *losses, *updates]
 
@@ -284,7 +294,7 @@ class Steps:
         """What has a variable of the state: the list, or the model; nothing for one by itself."""
         path = self.path(name)
         model = path[0] if len(path) > 1 and name != "seed" else ""
-        return "" if self.group(self.variables[name]) == "params" else self.places_in_lists.get(name, (model,))[0]
+        return "" if self.group(name) == "params" else self.places_in_lists.get(name, (model,))[0]
 
     def _before(self, step: TrainingStep, loss: Piece, known: Labels) -> Piece | None:
         """What a loss reads that was computed of variables as they are, before its block: a target network's values, say."""
@@ -298,14 +308,14 @@ class Steps:
         entries = [e for e in step.earlier if any(x in fresh or id(x) not in named for x in e.outputs)]
         targets: dict[str, Value] = {}
         for x in wanted:
-            targets[argument_name(next(matching([loss.block], [x]), "value"), {*targets})] = x
+            targets[argument_name(expression_of([loss.block], [x]) or "value", {*targets})] = x
         return piece_of("before", loss.subject[0], entries, targets, loss.block, known)
 
     def _values_from(self, step: TrainingStep, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
         """What a step assigns to these variables, as far as it was computed in a gradient's block; in none, for None."""
-        assigned, made = step.assigned(), step.made_in()
+        made = step.made_in()
         early = {id(e.value) for applied in step.applied for e in step.before(applied)}
-        own = [a for key, a in assigned.items() if key in variables and id(a.value) not in early]
+        own = [each for each in self._assigned(step, variables) if id(each.value) not in early]
         return {self.name(each.variable): each.value for each in own if made.get(id(each.value)) is gradient}
 
     def _loss(self, step: TrainingStep, gradient: Gradient, known: Labels) -> Piece:
@@ -324,8 +334,8 @@ class Steps:
             return piece_of("rows", gradient, entries, results, gradient.block, own)
         self._require_gradient(step, gradient, own)
         state = self._values_from(step, self.state, gradient)
-        target = gradient.targets[0] if len(gradient.targets) == 1 else gradient.targets
-        return piece_of("loss", gradient, entries, (target, state) if state else target, gradient.block, own)
+        targets = (gradient.target, state) if state else gradient.target
+        return piece_of("loss", gradient, entries, targets, gradient.block, own)
 
     def _require_gradient(self, step: TrainingStep, gradient: Gradient, known: Labels) -> None:
         """Refuses a loss that is computed of what was assigned in its step: no gradient passes there."""
@@ -361,8 +371,8 @@ class Steps:
                 raise Refused(at, "other operations", number=step.number, text=text)
 
     def _find_arguments(self, kind: Kind) -> None:
-        early = [i for i, step in enumerate(kind.steps) if step.number < STEPS]
-        blocks = [kind.blocks[i] for i in early]
+        early = sum(step.number < STEPS for step in kind.steps)  # which are the first of them
+        blocks = kind.blocks[:early]
         computed = {id(x): name for piece in kind.of_role("before") for name, x in piece.targets.items()}
         taken, known = {*self.variables, *computed.values()}, dict[Hashable, str]()
         for piece in kind.pieces:
@@ -371,7 +381,7 @@ class Steps:
                 if name := computed.get(id(values[0]), known.get(contents)):
                     piece.arguments[position] = name
                     continue
-                expression = next(matching(blocks, [values[i] for i in early]), None) if early else None
+                expression = expression_of(blocks, values[:early])
                 own = expression is not None and re.split(r"\W", expression)[0] in blocks[0].names
                 # of what ran once: what is no constant of the other steps
                 varies = len({*contents}) > 1 or len(values) == 1 and contents[0] not in self._constants
@@ -384,6 +394,5 @@ class Steps:
                 kind.arguments[name], kind.expressions[name] = list(values), expression
                 piece.arguments[position] = known[contents] = name
         order = [*(blocks[0].names if early else ()), *kind.expressions.values()]
-        kind.arguments = {
-            n: kind.arguments[n] for n in sorted(kind.arguments, key=lambda n: order.index(kind.expressions[n]))
-        }
+        in_order = sorted(kind.arguments.items(), key=lambda item: order.index(kind.expressions[item[0]]))
+        kind.arguments = dict(in_order)
