@@ -91,15 +91,15 @@ class PortedModule:
     def _groups(self) -> dict[str, tuple[str, ...]]:
         """The path of each trained variable in `params`: below the name of what is updated together, if that differs."""
         updated_by: dict[str, set[Any]] = {name: set() for name in self.steps.members("params")}
-        models = {name: p.subject[0].model for p in self.steps.changes() for name in p.targets}
-        for piece in (piece for kind in self.steps.kinds for piece in kind.of_role("change", "assign")):
+        models = {name: p.subject[0].model for p in self.steps.changes for name in p.targets}
+        for piece in self.steps.of_role("change", "assign"):
             by = id(piece.subject[0].optimizer) if piece.role == "change" else tuple(sorted(piece.targets))
             for name in updated_by.keys() & piece.targets:
                 updated_by[name].add(by)
         together: dict[frozenset, list[str]] = {}
         for name, all_by in updated_by.items():
             together.setdefault(frozenset(all_by), []).append(name)
-        if len(together) < 2 or not self.steps.changes():
+        if len(together) < 2 or not self.steps.changes:
             return dict(self._paths(list(updated_by)))
         found: dict[str, tuple[str, ...]] = {}
         for i, names in enumerate(together.values(), 1):
@@ -190,14 +190,13 @@ class PortedModule:
                 updated = "updated"
             else:
                 updated = self._assigned(kind, piece, updated, lines, state_lines)
-                in_state += [name for name in piece.targets if name not in self.groups]
+                in_state += piece.targets.keys() - self.groups.keys()
         if state_lines:
             lines.append(f"state = {self._with_state(state_lines, in_state)}")
         returned = [] if self.steps.evaluated else [updated if n == "params" else n for n in self.carry]
         for word in ("value", "grads") if self.steps.evaluated else ("value",):
             values = [word + end for piece, end in zip(kind.sources, ends, strict=True) if piece.role != "rows"]
-            some = any(each.losses for each in self.steps.kinds)
-            returned += values if len(values) == 1 or not some else [f"({', '.join(values)})"]
+            returned += values if len(values) == 1 or not self.steps.losses else [f"({', '.join(values)})"]
         head = ", ".join([*self.carry, *kind.arguments])
         return head, *_laid_out([*lines, f"return {', '.join(returned)}"], "    ")
 
@@ -224,30 +223,28 @@ class PortedModule:
     def _assigned(self, kind: Kind, piece: Piece, updated: str, lines: list[str], state_lines: list[str]) -> str:
         """Adds what a program assigns itself; returns the name of the new parameters."""
         paths = [self.paths[name] for name in piece.targets]
-        alike = (
-            all(len(path) > 1 and path[0] == paths[0][0] for path in paths) and not self.groups.keys() & piece.targets
-        )
-        top = paths[0][0] if alike else ""
+        trained = self.groups.keys() & piece.targets
+        rest = piece.targets.keys() - trained
+        alike = all(len(path) > 1 and path[0] == paths[0][0] for path in paths)
+        top = paths[0][0] if alike and not trained else ""
         function = self._printed(kind, piece, f"new_{_unnumbered(top)}" if top else "assigned_values", top=top)
         call = self._call(kind, piece, function, updated)
         if top:
             state_lines.append(f"{{{top!r}: {call}}}")
             return updated
-        trained = [n for n in piece.targets if n in self.groups]
-        rest = [n for n in piece.targets if n not in self.groups]
         if trained and rest:
             lines.append(f"assigned = {call}")
         params, state = ('assigned["params"]', 'assigned["state"]') if trained and rest else (call, call)
         state_lines += [state] if rest else []
         if trained:
-            whole = set(trained) == set(self.groups)
+            whole = trained == self.groups.keys()
             lines.append(f"updated = {params if whole else self._helper('merged') + f'({updated}, {params})'}")
         return "updated" if trained else updated
 
     @property
     def carry(self) -> list[str]:
         """What `update` takes and gives back."""
-        held = {"state": self.steps.members("state"), "opt_state": self.steps.changes()}
+        held = {"state": self.steps.members("state"), "opt_state": self.steps.changes}
         return [name for name in _CARRY if name == "params" or held[name]]
 
     def _before(self, kind: Kind, piece: Piece) -> str:
@@ -285,7 +282,7 @@ class PortedModule:
             function = self._printed(kind, piece, "changed_gradients")
             tops = self._tops(names)
             grads = self._call(kind, piece, function, updated) + (f"[{tops[0]!r}]" if len(tops) == 1 else "")
-        one = len({id(piece.subject[0].optimizer) for piece in self.steps.changes()}) == 1
+        one = len({id(piece.subject[0].optimizer) for piece in self.steps.changes}) == 1
         state, new = ("opt_state", "opt_state") if one else (f"opt_state[{ported.name!r}]", "slots")
         if ported.assigned:
             rate = unused("learning_rate", kind.arguments)
@@ -464,29 +461,30 @@ class PortedModule:
         restored = {each.name: slots for each in self.optimizers.values() if (slots := self._slots(each, None))}
         if restored:
             self._helper("restored")
-        if self._resets(first):
+        if resets := self._resets(first):
             self._helper("merged")
         parts = [_part("tree"), *self.helpers, *self.module.functions]
         body = "\n\n\n".join([*parts, "\n".join(self.definitions)]).rstrip()
-        init = [f'{group} = tree("{group}")' for group in self.carry[:2] if group != "opt_state"]
+        init = [f'{group} = tree("{group}")' for group in self.carry if group != "opt_state"]
         data |= {"/".join(["slots", *path]): x for path, x in trees.leaves_of(self._opt_state(restored))}
         starts, several = dict[str, str](), len(self.optimizers) > 1
-        for name, members in ((each.name, each.members) for each in self.optimizers.values()):
-            text, at = f"jax.jit({name}.init)({self._part('params', members)})", f"[{name!r}]" * several
-            starts[name] = f'restored({text}, tree("slots"){at})' if name in restored else text
+        for each in self.optimizers.values():
+            text = f"jax.jit({each.name}.init)({self._part('params', each.members)})"
+            at = _item([each.name] * several)
+            starts[each.name] = f'restored({text}, tree("slots"){at})' if each.name in restored else text
         if starts:
             whole = f"{{{', '.join(f'{name!r}: {text}' for name, text in starts.items())}}}"
             init.append(f"opt_state = {whole if several else next(iter(starts.values()))}")
-        everything = body + "\n".join(constants)
         kept = [x for key, x in data.items() if not key.startswith(("losses/", "numbers/", "updates/"))]
         wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in kept)
         drawn = first[0].recording.x64 and "jax.random." in body  # other bits than with 32
-        wide = wide or drawn or bool(re.search(r"(float|int|uint)64", re.sub(r"#.*", "", everything)))
+        code = re.sub(r"#.*", "", body + "\n".join(constants))
+        wide = wide or drawn or bool(re.search("(float|int)64", code))
         numbers = any(key.startswith("numbers/") for key in data)
         choice = "" if one else f'        step = ({", ".join(updates)})[NPZ[f"updates/{{i}}"]]\n'
-        for group in self._resets(first):
+        for group in resets:
             choice += f'        {group} = merged({group}, tree(f"set {group} {{i}}"))\n'
-        evaluated, some = self.steps.evaluated, any(kind.losses for kind in self.steps.kinds)
+        some, held = bool(self.steps.losses), ["grads"] if self.steps.evaluated else self.carry
         text = PARTS["head"].format(
             program=self.path.name,
             call=self._step_call(self.steps.kinds[0]),
@@ -502,12 +500,12 @@ class PortedModule:
             updates="\n\n\n".join(self.updates),
             steps=len(plan),
             choice=choice,
-            results=", ".join([*([] if evaluated else self.carry), *["losses"] * some, *["grads"] * evaluated]),
+            results=", ".join(["losses"] * some + held if self.steps.evaluated else held + ["losses"] * some),
             given=", ".join([*self.carry, "**batch(i)"]),
             step=plan[0] if one else "step",
             batch=_part("batch with numbers" if numbers else "batch"),
             values="losses" if some else "params",
-            last=", ".join(f'"{name}": {name}' for name in (["grads"] if evaluated else self.carry)),
+            last=", ".join(f'"{name}": {name}' for name in held),
         )
         return text, data
 
@@ -541,7 +539,7 @@ class PortedModule:
     def expected(self, step: Any) -> tuple[float, ...]:
         """The losses of a step that its update has; where no update has any, the sums of the parameters."""
         kind = self.steps.kind_of[step.number]
-        if any(each.losses for each in self.steps.kinds):
+        if self.steps.losses:
             return tuple(piece.subject[kind.steps.index(step)].loss for piece in kind.losses)
         after = self._tree({name: np.sum(np.asarray(x)) for name, x in self.steps.after(step, "params").items()})
         return tuple(map(float, jax.tree.leaves(after)))

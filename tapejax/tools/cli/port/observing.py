@@ -535,10 +535,8 @@ class Observer:
         attributes = getattr(frame.f_locals.get("self"), "__dict__", {})
         objects = {**frame.f_locals, **attributes, **frame.f_globals}
         name = next((text for text, x in objects.items() if x is optimizer), optimizer.name)
-        ids, models = (
-            {*map(id, variables)},
-            [(n, x) for n, x in objects.items() if hasattr(type(x), "trainable_variables")],
-        )
+        ids = {*map(id, variables)}
+        models = [(n, x) for n, x in objects.items() if hasattr(type(x), "trainable_variables")]
         model = next((n for n, x in models if {*map(id, x.trainable_variables)} == ids), "")
         slots = slots_before, _slots(optimizer, variables)
         self._step.applied.append(
@@ -617,11 +615,12 @@ def in_a_list(variable: VariableLike, spaces: Sequence[Mapping[str, Any]]) -> st
     """The expression for a variable in a list of the program's whose other variables have no names of their own."""
     spaces = [*spaces, *(vars(space["self"]) for space in spaces if hasattr(space.get("self"), "__dict__"))]
     named = {id(x) for space in spaces for x in space.values()}
-    for name, x in ((name, x) for space in spaces for name, x in list(space.items())):
-        if isinstance(x, (list, tuple)) and len(x) > 1 and all(isinstance(each, Variable) for each in x):
-            position = next((i for i, each in enumerate(x) if each is variable), None)
-            if position is not None and not any(id(each) in named for each in x if each is not variable):
-                return f"{name}[{position}]"
+    for space in spaces:
+        for name, x in list(space.items()):
+            if isinstance(x, (list, tuple)) and len(x) > 1 and all(isinstance(each, Variable) for each in x):
+                ids = [*map(id, x)]
+                if id(variable) in ids and named.isdisjoint({*ids} - {id(variable)}):
+                    return f"{name}[{ids.index(id(variable))}]"
     return None
 
 

@@ -194,9 +194,17 @@ class Steps:
         """The path of a variable of Keras's."""
         return tuple(getattr(self.variables[name], "path", "").split("/"))
 
+    def of_role(self, *roles: str) -> list[Piece]:
+        return [piece for kind in self.kinds for piece in kind.of_role(*roles)]
+
+    @property
     def changes(self) -> list[Piece]:
         """The gradients that optimizers are given."""
-        return [piece for kind in self.kinds for piece in kind.of_role("change")]
+        return self.of_role("change")
+
+    @property
+    def losses(self) -> list[Piece]:
+        return self.of_role("loss", "value")
 
     def after(self, step: TrainingStep | None, group: str) -> dict[str, Value]:
         """What the variables of a group held after a step, before any was set anew for the next; for None, at first."""
