@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -150,6 +151,8 @@ _did_you_mean = {int: " (did you mean tf.int32?)", complex: " (did you mean tf.c
 
 
 def _find(type_value: Any) -> DType:
+    if getattr(type_value, "type", None) is jax.dtypes.prng_key:  # an argument of a function, as any array of JAX's
+        return _known.setdefault(type_value, DType(type_value.name, type_value))
     hint = _did_you_mean.get(type_value, "") if isinstance(type_value, type) else ""
     # np.dtype is generous: it takes None, int, struct strings ...; only what is a type by name or class
     # is meant here.

@@ -80,6 +80,26 @@ def test_a_pytree_of_a_library_is_an_argument():
     assert isinstance(model, eqx.nn.Linear) and losses[-1] < losses[0] and len(traces) == 1
 
 
+def test_a_key_of_jaxs_is_an_argument():
+    @tf.function
+    def noisy(x, key):
+        key, own = jax.random.split(key)
+        return x * jax.random.normal(own, x.shape), key
+
+    x = jnp.arange(3.0)
+    for seed in range(3):
+        key, own = jax.random.split(jax.random.key(seed))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y, left = noisy(x, jax.random.key(seed))
+        np.testing.assert_array_equal(y, x * jax.random.normal(own, (3,)))
+        np.testing.assert_array_equal(tape.gradient(y, x), jax.random.normal(own, (3,)))
+        assert left == key
+    assert noisy.experimental_get_tracing_count() == 1
+    dtype = noisy.get_concrete_function(x, key).structured_outputs[1].dtype
+    assert str(dtype) == "<dtype: 'key<fry>'>" and dtype == key.dtype == tf.as_dtype(key.dtype)
+
+
 def test_jit_vmap_and_grad_of_a_function():
     v = tf.Variable(3.0)
 
