@@ -97,7 +97,7 @@ def test_a_key_of_jaxs_is_an_argument():
         assert left == key
     assert noisy.experimental_get_tracing_count() == 1
     dtype = noisy.get_concrete_function(x, key).structured_outputs[1].dtype
-    assert str(dtype) == "<dtype: 'key<fry>'>" and dtype == key.dtype == tf.as_dtype(key.dtype)
+    assert str(dtype) == "<dtype: 'key<fry>'>" and dtype == key.dtype
 
 
 def test_jit_vmap_and_grad_of_a_function():
