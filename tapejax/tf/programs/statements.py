@@ -414,7 +414,8 @@ def for_stmt(
             raise _error(TypeError, "a scalar tensor cannot be iterated over")
         rows = raw(iterable)[: options.get("maximum_iterations")]
         state = get_state, set_state, names
-        _StagedLoop(extra_test, lambda row: body(Tensor(row[0])), state, options).run([rows], True)
+        of = (lambda row: row) if isinstance(iterable, jax.Array) else Tensor  # JAX's own stay so
+        _StagedLoop(extra_test, lambda row: body(of(row[0])), state, options).run([rows], True)
     elif hasattr(type(iterable), "_runs"):
         for structure, columns in iterable._runs():
             take = lambda row, structure=structure: body(nest.pack_sequence_as(structure, [Tensor(x) for x in row]))  # noqa: E731

@@ -156,6 +156,21 @@ class Results:
         return [x for _, x in every]
 
 
+def generated(lines: Sequence[Line], depth: int, ends: Sequence[Value]) -> ValueMap[str]:
+    """What the source calls the values that a generator gives, as in ``a, b = (f(x) for x in pair)``. `ends`: what is used after the
+    lines."""
+    found = ValueMap[str]()
+    where = [line.calls[depth] if depth < len(line.calls) else None for line in lines]
+    for here, run in itertools.groupby(range(len(lines)), key=where.__getitem__):
+        names = bytecode(here.code).parts.get(here.place) if here is not None and here.instruction < 0 else None
+        if names:
+            own = [*run]
+            after = ValueSet([*ends, *(x for line in lines[own[-1] + 1 :] for x in line.inputs)])
+            given = [x for i in own for x in lines[i].outputs if x in after]
+            found.update(zip(given, names, strict=True) if len(given) == len(names) else ())
+    return found
+
+
 def returned_at(line: Line, depth: int) -> int | None:
     """At which place of the tuple that a function returns the result of `line` is, which ran in the function at `depth`."""
     code, instruction, _, place = line.calls[depth]

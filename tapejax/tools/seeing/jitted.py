@@ -27,8 +27,11 @@ from ...tape.recording import Entry, Recording
 from ..writing.graph import ValueSet
 from . import transforms
 from .again import adopted
-from .inside import CASTS, OPERATIONS, frames_of, program_of
+from .inside import CASTS, frames_of, program_of
 from .regions import parts
+
+# A function of more is called as a whole: each operation is run once, and looked at by each pass.
+EQUATIONS = 4_000
 
 
 def recording_of(entry: Entry, recording: Recording) -> Recording | None:
@@ -117,7 +120,7 @@ def ran_by(jaxpr: JaxProgram, source: str) -> list[tuple[Place, ...]] | None:
 
     None where there are too many, or one may answer differently each time.
     """
-    if jaxpr.effects or jaxpr.constvars or len(jaxpr.eqns) > OPERATIONS or contents.contains(jaxpr, "pure_callback"):
+    if jaxpr.effects or jaxpr.constvars or len(jaxpr.eqns) > EQUATIONS or contents.contains(jaxpr, "pure_callback"):
         return None
     return [places(eqn, source) for eqn in jaxpr.eqns]
 

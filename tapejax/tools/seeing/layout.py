@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import jax
+import jax.numpy as jnp
 
 from ...places import SourceLine
 from ..writing.expressions import copied
@@ -99,6 +103,23 @@ def replaced(expression: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.e
     """`expression` with others in place of names."""
     renamed: ast.expr = _Renaming(expressions).visit(copied(expression))
     return renamed
+
+
+def taken_apart(expression: ast.expr) -> ast.expr | None:
+    """What ``[*x]``, or the rows of an array, are the parts of; the rows, where JAX iterates in another way."""
+    match expression:
+        case ast.List(elts=[ast.Starred(value=x)]):
+            return x
+        case ast.Call(func=ast.Attribute(attr="unstack"), args=[x], keywords=[]):
+            return x if _iterates_by_unstack() else expression
+    return None
+
+
+@functools.cache
+def _iterates_by_unstack() -> bool:
+    x = jax.ShapeDtypeStruct((2, 1), jnp.float32)
+    plain, apart = (str(jax.make_jaxpr(f)(x)) for f in (lambda x: [*x], lambda x: [*jnp.unstack(x)]))
+    return plain == apart
 
 
 def names_in(expression: ast.expr) -> list[str]:

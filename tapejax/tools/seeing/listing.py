@@ -286,15 +286,17 @@ class Bytecode(NamedTuple):
 def bytecode(code: CodeType) -> Bytecode:
     facts = Bytecode({}, {}, set(), [], {}, {}, [], list(code.co_positions()), {}, {})
     recent = [0] * 3
-    binding, before, parts, read, inlined, end, last = False, 0, list[str](), "", -1, -1, -1
+    binding, unpacking, before, parts, read, inlined, end, last = False, False, 0, list[str](), "", -1, -1, -1
     for step in dis.get_instructions(code):
         opname = step.opname
         names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
         binding = opname == "FOR_ITER" or binding and opname.startswith(("UNPACK_", "STORE_"))
-        parts = parts if opname.startswith("STORE_") else []
-        parts += names
         if opname == "UNPACK_SEQUENCE":
-            facts.parts.update(dict.fromkeys(range(before, step.offset), parts := []))
+            parts = parts if unpacking else []  # ``(a, b), c`` as a, b, c
+            facts.parts.update(dict.fromkeys(range(before, step.offset + 1), parts))
+        elif unpacking and opname.startswith("STORE_"):
+            parts += names
+        unpacking = opname == "UNPACK_SEQUENCE" or unpacking and opname.startswith("STORE_")
         if binding and opname.startswith("STORE_"):
             facts.loops.update(filter(None, names))
         if opname == "LOAD_FAST_AND_CLEAR" and step.offset > end and inlined < 0:
@@ -309,7 +311,7 @@ def bytecode(code: CodeType) -> Bytecode:
         if opname == "RETURN_VALUE":
             facts.returned.append(last)
         read, last = step.argval if opname == "LOAD_FAST" else "", step.offset
-        if opname.startswith(_STORES) and not names[0].startswith("_"):
+        if opname.startswith(_STORES) and before not in facts.parts and not names[0].startswith("_"):
             facts.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
             facts.items.update(dict.fromkeys(range(*recent[:2]), names[0]))
         recent = [*recent[1:], step.offset]

@@ -336,6 +336,7 @@ class Writer:
             tree for tree, n in count.items() if scopes.is_key(tree) and n == len(jax.tree.leaves(self.shapes[tree]))
         ]
         scope.makes = {tree for tree in made_here if self._is_writable(tree, scope)}
+        generated = callers.generated(lines, depth, [*scope.used])
         waiting, apart = self._parts(lines, depth), ValueSet()  # of what is no expression of the source
         while waiting:
             part = waiting.pop()
@@ -380,7 +381,7 @@ class Writer:
                     named = zip(outs, parts, strict=True)
                     self.names.hints = {out: part for out, part in named if out and part != "_"} | self.names.hints
                 for x in wanted:
-                    if name := stored or used.get(x) or own:
+                    if name := stored or used.get(x) or generated.get(x) or own:
                         key = scope.key(x) if len(wanted) == 1 or not stored else str(found[-1].outs[0])
                         # a name of a library's is taken where there must be one
                         key = key if user and name != own else self.names.arguments.setdefault(key, new_key())
@@ -571,7 +572,7 @@ class Writer:
         statements, given, named = _with_roles(inner, statements, given)
         handed: dict[Key, str] = {}
         inside = self.operands.get(lines[-1].calls[depth].call, ValueMap[str]())
-        for parts in self._trees(inner, given, code):
+        for parts in self._trees(inner, given, code, inside):
             path = self.common([x for _, x in parts])
             root = self.root(path if user else (self._computed.given(path[0]), *path[1:]))
             there = [(key, self.places[x]) for key, x in parts] + [*inner.trees.items()]
@@ -705,9 +706,10 @@ class Writer:
         return found
 
     def _trees(
-        self, inner: Scope, given: Sequence[tuple[Key, Value, bool]], code: CodeType
+        self, inner: Scope, given: Sequence[tuple[Key, Value, bool]], code: CodeType, inside: ValueMap[str]
     ) -> list[list[tuple[Key, Value]]]:
-        """What of `given` is handed over as a part of a tree, for each tree."""
+        """What of `given` is handed over as a part of a tree, for each tree. `inside`: what values are called in `code`."""
+        own = parameters_of(code)
         found: dict[str, list[tuple[Key, Value]]] = {}
         for key, x, active in given:
             if x in self.places and (active or inner.varying_around(x) or inner.is_given(x)):
@@ -718,6 +720,7 @@ class Writer:
             for tree, xs in found.items()
             if inner.uses(tree)  # whole, by a derivative
             or len(xs) > 1
+            and not {inside.get(x) for _, x in xs} <= {*own}  # each is a parameter of its own
             and self._is_tree(tree, [self.places[x] for _, x in xs])
             and not (few and scopes.is_key(tree))
         }

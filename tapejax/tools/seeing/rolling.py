@@ -13,8 +13,6 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 
 from ...places import SourceLine, line_of
 from ..writing import headers
@@ -175,7 +173,8 @@ class _Written:
         """What the `rows` are the parts of, if a statement takes that apart; the last may be read after the loop, too."""
         keys = [getattr(x, "id", None) for x in rows]
         for s in self.before:
-            if keys[0] is None or keys[0] not in s.outs or not ast.unparse(s.expression).startswith("jnp.unstack("):
+            apart = layout.taken_apart(s.expression) if keys[0] is not None and keys[0] in s.outs else None
+            if apart is None:
                 continue
             others = [each for each in (*self.before, *self.after, Statement([], self.result)) if each is not s]
             used = self.names.roots(itertools.chain(*(each.keys() for each in others)))
@@ -187,7 +186,7 @@ class _Written:
             before, after = s.outs[:at], s.outs[at + len(keys) :]
             if not before and not after:
                 self.changed.append((s, []))
-                return _iterated(s.expression)
+                return apart
             rest = new_key()
             self.names.hints[rest] = "rest"
             pattern = ", ".join([*["{}"] * len(before), "*{}", *["{}"] * len(after)])
@@ -281,11 +280,3 @@ def _loop_at(code: CodeType, start: int) -> ast.For | None:
 
 def _position(node: ast.stmt | ast.expr) -> tuple[int | None, ...]:
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
-
-
-def _iterated(unstacked: Any) -> ast.expr:
-    """What a loop over the rows goes over; as JAX runs it, an array itself or its parts."""
-    x = jax.ShapeDtypeStruct((2, 1), jnp.float32)
-    plain, apart = (str(jax.make_jaxpr(f)(x)) for f in (lambda x: [*x], lambda x: [*jnp.unstack(x)]))
-    expression: ast.expr = unstacked.args[0] if plain == apart else unstacked
-    return expression

@@ -451,6 +451,8 @@ def _statement_lines(s: Statement, names: KeyNames, found: Mapping[str, ast.expr
     expression = layout.replaced(s.expression, found)
     if isinstance(expression, ast.Name) and expression.id == head:
         return
+    if len(outs) > 1 and not s.pattern:  # Python takes it apart
+        expression = layout.taken_apart(expression) or expression
     text = layout.statement(f"{head} = " if outs else "", expression, indent)
     if len(text[0]) > WIDTH and len(outs) > 1 and not s.pattern:
         text = layout.statement(") = ", expression, indent)

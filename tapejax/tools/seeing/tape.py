@@ -138,12 +138,12 @@ class Seen(GradientTape):
         """`as_function`. `called`: names for arrays; `parameter`: that of the first parameter; `replayable`:
         whether what was not recorded is looked for; `spaces`: where names are, if not in the code that is running; `stores`:
         whether the line of the user's that recorded stores what was recorded."""
-        from . import listing, parameters, source, steps, transforms, trees
+        from . import iterated, listing, parameters, source, steps, transforms, trees
 
         ends, starts = targets_of(target), sources_of(sources)
         recording = self._usable()
         wanted = [leaf.array for leaf in (*ends.leaves, *starts.leaves)]
-        recording = recording.folded() if flat else transforms.folded(recording, wanted)
+        recording = iterated.whole(recording.folded()) if flat else transforms.folded(recording, wanted)
         leaf_sources = [leaf.source(recording) for leaf in starts.leaves]
         # what has no gradient cannot be watched, and is a source all the same
         leaf_sources = [x if has_tangent(x.array) else x._replace(watched=True) for x in leaf_sources]

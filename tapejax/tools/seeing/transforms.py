@@ -13,7 +13,7 @@ from ...places import transformation, without_own
 from ...tape import active
 from ...tape.recording import Entry, Recording
 from ..writing.graph import ValueSet
-from . import batched, gradients, pullbacks, tangents
+from . import batched, gradients, iterated, pullbacks, tangents
 from .pullbacks import Run
 from .regions import Fold, Region, parts, runs
 
@@ -28,7 +28,7 @@ _RECOGNISERS = {
 
 def folded(recording: Recording, wanted: Values) -> Recording:
     """`Recording.folded`, where what JAX's transformations ran is one entry each, too. `wanted`: values that are asked for."""
-    recording = recording.folded()
+    recording = iterated.whole(recording.folded())
     if not any(transformation(place) for entry in recording.entries for place in entry.calls):
         return recording
     shorter = recording.continuation()

@@ -1,0 +1,58 @@
+"""Arrays that Python iterates over: one operation that gives the rows, however JAX takes them out.
+
+Of keys of ``jax.random`` JAX unstacks the numbers, and makes each row a key again, which is no operation. A long array it cuts into
+parts, and unstacks one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+
+from ...jaxprs.dependence import is_key
+from ...jaxprs.types import Value
+from ...tape import active
+from ...tape.operation import Op
+from ...tape.recording import Entry, Recording
+from ..writing.graph import ValueMap
+
+def whole(recording: Recording) -> Recording:
+    """`recording`, with the rows of each array as the results of one entry. No entry changes its position."""
+    if not any(entry.op.name == "unstack" for entry in recording.entries):
+        return recording
+    found = recording.continuation()
+    with active.outside():
+        keys = (x for entry in recording.entries for x in (*entry.inputs, *entry.outputs) if is_key(x))
+        key_of = ValueMap((jax.random.key_data(x), x) for x in keys)
+        found.entries = [_of_keys(entry, key_of) for entry in recording.entries]
+    for x, positions in _cut(found.entries):
+        rows = [row for i in positions for row in found.entries[i].outputs]
+        if len(rows) == len(x):
+            first, *others = positions
+            found.entries[first] = _rows(found.entries[first], x, rows)
+            for i in others:
+                found.entries[i] = found.entries[i - 1]  # in its place the cut, which nobody reads now
+    return found
+
+
+def _of_keys(entry: Entry, key_of: ValueMap[Value]) -> Entry:
+    """What takes rows of the numbers of keys, as taking keys. `key_of`: by its numbers each key."""
+    keys = key_of.get(entry.inputs[0]) if entry.op.name == "unstack" else None
+    # a row that nobody uses has not become a key
+    return entry if keys is None else _rows(entry, keys, [key_of.get(row, row) for row in entry.outputs])
+
+
+def _rows(entry: Entry, x: Value, rows: list[Value]) -> Entry:
+    return entry._replace(op=Op("unstack", list), inputs=(x,), outputs=tuple(rows), residuals=None)
+
+
+def _cut(entries: list[Entry]) -> Iterator[tuple[Value, list[int]]]:
+    """The arrays that were cut into parts at one place, each with the positions of what unstacked these, right after the cut."""
+    found = ValueMap[dict[object, list[int]]]()
+    for i, (cut, entry) in enumerate(zip(entries, entries[1:], strict=False), 1):
+        if (cut.op.name, entry.op.name) == ("dynamic_slice", "unstack") and entry.inputs[0] is cut.outputs[0]:
+            found.setdefault(cut.inputs[0], {}).setdefault(entry.calls or entry.where, []).append(i)
+    for x, places in found.items():
+        for positions in places.values():
+            yield x, positions
