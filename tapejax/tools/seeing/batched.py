@@ -21,6 +21,7 @@ from ...jaxprs.fence import Literal
 from ...jaxprs.lifting import run_equation
 from ...jaxprs.types import JaxProgram, Value, Values
 from ...places import transformation
+from ...tape import active
 from ...tape.operation import Op
 from ...tape.recording import Entry
 from ..writing.congruence import congruent
@@ -132,7 +133,7 @@ def _one_example(entries: Sequence[Entry], results: Values, rows: Rows) -> tuple
         new = [i for i, x in enumerate(known) if x is None]
         if new:
             op = Op(entry.op.name, functools.partial(_evaluated, program, new))
-            made = op.fn(*given)
+            made = active.distinct(op.fn(*given), given)
             known = [next(it) if x is None else x for it in [iter(made)] for x in known]
             alone.append(entry._replace(op=op, inputs=given, outputs=tuple(made), residuals=None))
         rows.update(zip(entry.outputs, zip(known, outs, strict=True), strict=True))

@@ -21,7 +21,7 @@ from ...tape.recording import Entry
 from ...tape.slicing import Program
 from ..writing.congruence import close
 from ..writing.graph import Graph, ValueSet
-from . import again, bodies, layout, mapped, rolling, scopes
+from . import again, bodies, layout, mapped, rolling, scopes, trees
 from .batched import MappedOp
 from .callers import Line, depth_of
 from .listing import bytecode, identifier
@@ -220,7 +220,8 @@ class _Derivative:
         return line.calls[self.depth + 1].call if len(line.calls) > self.depth + 1 else None
 
     def _position(self, line: Line) -> int:
-        return min(self.writer.made.get(x, -1) for x in line.outputs)
+        made, inside = self.writer.made, self.writer.made_inside  # a result of a call is made by the call, too
+        return min(inside.get(x, made.get(x, -1)) for x in line.outputs)
 
     def _function(self, inner: Within) -> Definition:
         writer, names = self.writer, self.writer.names
@@ -402,6 +403,15 @@ class _Derivative:
         outs = iter(self._outs())
         return [next(outs) if there else None for x, there in zip(of, self.found, strict=True) if x is not None]
 
+    def _stored(self) -> str | None:
+        """Under which name the source stores the tree that is the result, alone or after a value."""
+        here, whole = self.line.calls[-1:], self.writer.shapes.get(self.tree[0])
+        if not here or isinstance(trees.part_at(whole, self.tree[1:]), (list, tuple)):  # which it may take apart
+            return None
+        facts, instruction = bytecode(here[0].code), here[0].instruction
+        parts = facts.parts.get(instruction, ())
+        return parts[1] if len(parts) == 2 else facts.stores.get(instruction)
+
     def _taken(self, text: str, value: Key | None = None, is_tuple: bool = False) -> Statement:
         """What takes a result apart: one for each source, and before them the `value`."""
         outs = self._each(self.sources)
@@ -413,7 +423,7 @@ class _Derivative:
             tree = next(iter(of & self.scope.makes), "") if self.tree else ""
             root = writer.bind(tree, self.scope) if tree else new_key()
             if writer.names.hint(root) is None:
-                writer.names.hints[root] = "grads" if self.tree else base
+                writer.names.hints[root] = (self._stored() or "grads") if self.tree else base
             for i, (x, out) in enumerate(zip(self.given, outs, strict=True)):
                 path = writer.places[x][len(self.tree) :] if self.tree else (i,)
                 if out is not None:

@@ -65,7 +65,7 @@ class LastRounds:
     def _position(self, line: Line) -> int:
         """That of the entry that a line is of."""
         writer, x = self.writer, line.outputs[0]
-        inside, outer = writer._made_inside.get(x, -1), writer.made.get(x, -1)
+        inside, outer = writer.made_inside.get(x, -1), writer.made.get(x, -1)
         return inside if inside >= 0 and writer._entries[inside].op == line.op else outer
 
     def _unread(self, lines: Mapping[int, Line], given: Iterable[Value], ends: Iterable[Value]) -> dict[int, Line]:

@@ -12,7 +12,7 @@ from ...tape.recording import Recording
 from ..writing.graph import ValueMap, ValueSet
 from . import layout, rolling, scopes
 from .callers import Line, Running, calls_of
-from .listing import identifier
+from .listing import identifier, operands
 from .recorded import Scope, Within, Writer
 from .scopes import Definition, Statement, new_key
 
@@ -50,8 +50,9 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     outs = [i for i, x in enumerate(line.outputs) if x in scope.used]
     results: list[ast.expr] = [ast.Name(inner.key(op.ends[i]), ast.Load()) for i in outs]
     statements = writer.block(lines, depth, inner)
-    arguments = [writer.argument(x, i in line.active_ins, scope) for i, x in enumerate(batch)]
-    parameters = [inner.key(x) for x in op.rows]
+    order = _order(writer, line, batch)
+    arguments = [writer.argument(batch[i], i in line.active_ins, scope) for i in order]
+    parameters = [inner.key(op.rows[i]) for i in order]
     for key, argument in zip(parameters, arguments, strict=True):
         if argument.isidentifier():
             writer.names.arguments[key] = argument
@@ -62,9 +63,17 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     writer.names.hints[of] = identifier("example")
     rolling.roll(function, writer.names, writer.shapes)
     scopes.inline(function, writer.names, depth + 2)
-    axes = "" if not any(op.axes) else f", in_axes={tuple(op.axes)}"
+    axes = "" if not any(op.axes) else f", in_axes={tuple([op.axes[i] for i in order])}"
     call = layout.parsed(f"jax.vmap({of}{axes})({', '.join(arguments)})")
     return [Statement([of], function=function), Statement([scope.key(line.outputs[i]) for i in outs], call)]
+
+
+def _order(writer: Writer, line: Line, batch: Values) -> list[int]:
+    """The positions of what a function is mapped over, in the order in which the source hands it over."""
+    here = line.calls[-1:]
+    names = operands(here[0].code, here[0].place) if here else ()
+    places = {name: i for i, name in enumerate(names)}
+    return sorted(range(len(batch)), key=lambda i: places.get(writer.called.get(batch[i]), len(names)))
 
 
 def lines_inside(

@@ -201,7 +201,7 @@ class Writer:
         self._around: list[tuple[int, int, int]] = []  # the positions of what opened calls did, with that of each call
         self._checkpoints: set[int] = set()  # the calls that are computed again for a derivative
         self._opened: dict[int, tuple[Recording, ValueMap[int]] | None] = {}
-        self._made_inside = ValueMap[int]()  # `made`, of what calls that are opened do
+        self.made_inside = ValueMap[int]()  # `made`, of what calls that are opened do
 
     def take_trees(self, paths: ValueMap[Path], shapes: Mapping[str, Any], named: ValueMap[Path]) -> None:
         """Takes trees that are given, and those that are computed of them; the arguments are those of `trees.Computed`."""
@@ -225,7 +225,7 @@ class Writer:
                 known.setdefault(slot, object())  # of a result that nothing reads
             ins, outs = ([known[slot] for slot in slots] for slots in (step.ins, step.outs))
             position = next((made[x] for x in outs if x in made), None)
-            inside = next((self._made_inside[x] for x in outs if x in self._made_inside), None)
+            inside = next((self.made_inside[x] for x in outs if x in self.made_inside), None)
             if inside is not None and self._entries[inside].op == step.op:  # and not the call that it is in
                 position = inside
             calls = () if position is None else self._calls[position]
@@ -275,7 +275,7 @@ class Writer:
         made = ValueMap((x, start + i) for i, entry in enumerate(entries) for x in entry.outputs)
         for x, at in made.items():
             self.made.setdefault(x, at)
-        self._made_inside.update(made)
+        self.made_inside.update(made)
         return made
 
     def position(self, positions: Iterable[int], stop: int) -> int:
@@ -709,21 +709,21 @@ class Writer:
         self, inner: Scope, given: Sequence[tuple[Key, Value, bool]], code: CodeType, inside: ValueMap[str]
     ) -> list[list[tuple[Key, Value]]]:
         """What of `given` is handed over as a part of a tree, for each tree. `inside`: what values are called in `code`."""
-        own = parameters_of(code)
+        own = {*parameters_of(code)}
         found: dict[str, list[tuple[Key, Value]]] = {}
         for key, x, active in given:
             if x in self.places and (active or inner.varying_around(x) or inner.is_given(x)):
                 found.setdefault(self.places[x][0], []).append((key, x))
         few = len(given) <= code.co_argcount  # as many as its parameters
-        whole = {
-            tree: xs
-            for tree, xs in found.items()
-            if inner.uses(tree)  # whole, by a derivative
-            or len(xs) > 1
-            and not {inside.get(x) for _, x in xs} <= {*own}  # each is a parameter of its own
-            and self._is_tree(tree, [self.places[x] for _, x in xs])
-            and not (few and scopes.is_key(tree))
-        }
+
+        def is_whole(tree: str, xs: Sequence[tuple[Key, Value]]) -> bool:
+            paths, names = [self.places[x] for _, x in xs], [inside.get(x) for _, x in xs]
+            if inner.uses(tree) or trees.called(zip(names, (path[1:] for path in paths), strict=True)) in own:
+                return True  # by a derivative, or as the parts of a parameter
+            several = len(xs) > 1 and not {*names} <= own  # of which each is no parameter
+            return several and self._is_tree(tree, paths) and not (few and scopes.is_key(tree))
+
+        whole = {tree: xs for tree, xs in found.items() if is_whole(tree, xs)}
         return [xs for tree, xs in whole.items() if inner.has_tree(tree, [x for _, x in xs])]
 
     def _is_tree(self, tree: str, paths: Sequence[Path]) -> bool:
@@ -796,7 +796,8 @@ class Writer:
         self.constants.update(fixed)
         self._note(caller.call, ((x, handed.get(hints[key] or "", fixed.get(x))) for key, x, _ in given))
         order = {name: i for i, name in enumerate(arguments)}
-        places = {key: -1 for key in roots} | {key: len(order) for key, *_ in given}
+        first = -1 if serves(code.co_filename) else len(order)  # what the user's function closes over comes last
+        places = {key: first for key in roots} | {key: len(order) for key, *_ in given}
         parts = (
             (name, own) for name in filter(None, hints.values()) for own in arguments if name.startswith(f"{own}_")
         )

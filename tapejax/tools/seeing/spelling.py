@@ -590,8 +590,15 @@ def number(x: Number | np.ndarray) -> str:
         item = found.item()
         return f"complex({_float(item.real)}, {_float(item.imag)})"
     if isinstance(x, float) or found.dtype == np.float64:
-        return _float(float(found))
+        return _float(_shortest(float(found)))
     return _float(str(found[()]))
+
+
+def _shortest(x: float) -> float | str:
+    """The number, or the digits of the float32 that JAX makes of it, if these are fewer: those of ``0.1 / 6``."""
+    if jax.config.jax_enable_x64 or not 1e-37 < abs(x) < 1e38:
+        return x
+    return min(repr(x), str(np.float32(x)), key=len)
 
 
 def _float(x: float | str) -> str:

@@ -76,6 +76,9 @@ def candidates(
             return
 
 
+_TYPED = re.compile(r"jnp\.(?:u?int|float)\d+\((-?[\d.e+-]+)\)")
+
+
 def _filled(
     tree: ast.expr, cut: _Cut, operands: Sequence[Operand], values: Sequence[str]
 ) -> Iterator[tuple[str, dict[int, str]]]:
@@ -83,7 +86,9 @@ def _filled(
     named = {x.name: i for i, x in enumerate(operands) if x.name in cut.open and i not in cut.used}
     left = [i for i, x in enumerate(operands) if x.text is None and i not in cut.used and i not in named.values()]
     free = [text for text in opened if text not in named]
-    fillers = [*dict.fromkeys([x.text for x in operands if x.text is not None] + [*values])][:FILLERS]
+    texts = [x.text for x in operands if x.text is not None]
+    plain = [_TYPED.sub(r"\1", text) for text in texts]
+    fillers = [*dict.fromkeys([*plain, *texts, *values])][:FILLERS]
     for filled in itertools.islice(_fillings(free, left, fillers), TRIED):
         ways = {text: f"{{{i}}}" for text, i in named.items() if text is not None} | filled
         by_name = {cut.open[text]: f"({way})" if way[:1] == "-" else way for text, way in ways.items()}
