@@ -17,6 +17,7 @@ from ...tape.operation import Op
 from ...tape.recording import Entry, Recording
 from ..writing.graph import ValueMap
 
+
 def whole(recording: Recording) -> Recording:
     """`recording`, with the rows of each array as the results of one entry. No entry changes its position."""
     if not any(entry.op.name == "unstack" for entry in recording.entries):

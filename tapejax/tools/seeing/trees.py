@@ -17,6 +17,7 @@ from ...tf.values.structures import leaf_of
 from ...tf.values.types import Nest
 from ..writing.graph import ValueMap
 from . import again, layout
+from .listing import expression_at
 from .scopes import Definition, Key, KeyNames, Statement, keys_of, new_key
 
 Path: TypeAlias = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
@@ -223,11 +224,21 @@ def map_leaves(function: Definition, names: KeyNames, shapes: Shapes, unread: It
     for s in function.statements:
         if s.function is not None:
             map_leaves(s.function, names, shapes)
+        mapping.called = _leaf_names(s)
         s.expression = mapping.mapped(s.expression, s.outs)
         done += [*mapping.defined(), s]
+    mapping.called = {}
     function.result = mapping.mapped(function.result)
     function.statements = [*done, *mapping.defined()]
     remove_unused(function, names, unread)
+
+
+def _leaf_names(s: Statement) -> dict[str, str]:
+    """What the function that the source maps over trees, if it is a lambda, calls the leaves of each."""
+    match expression_at(*s.place) if s.place else None:
+        case ast.Call(args=[ast.Lambda(args=ast.arguments(args=own)), *roots]) if len(own) == len(roots):
+            return {ast.unparse(root): arg.arg for root, arg in zip(roots, own, strict=True)}
+    return {}
 
 
 def remove_unused(function: Definition, names: KeyNames, unread: Iterable[Key] = ()) -> None:
@@ -250,6 +261,7 @@ class _Mapping(ast.NodeTransformer):
         self.uses = dict(sum((s.keys() for s in function.statements), keys_of(function.result)))
         self.parts: dict[Key, ast.expr] = {}  # what is in trees by now
         self.functions: list[Statement] = []  # those that are too long for a lambda
+        self.called: Mapping[str, str] = {}  # by the name of a tree that of its leaves
 
     def defined(self) -> list[Statement]:
         """The functions that have become necessary."""
@@ -357,7 +369,8 @@ class _Mapping(ast.NodeTransformer):
         if len(parts) < 2 or len(texts) > 1 or not roots or not set(roots.values()) <= keys_of(one).keys():
             return None
         for root, key in roots.items():
-            self.names.hints[key] = (self.names.hint(root) or "x")[0].replace("f", "x")  # f is the function itself
+            hint = self.names.hint(root) or "x"  # and f is the function itself
+            self.names.hints[key] = self.called.get(hint) or hint[0].replace("f", "x")
         text = layout.text_of(one)
         order = sorted(roots, key=lambda root: text.index(roots[root]))
         if isinstance(one, ast.Name):

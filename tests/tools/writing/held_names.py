@@ -8,6 +8,7 @@ import builtins
 import re
 import sys
 import types
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +46,10 @@ class Held:
         self._seen = {}
 
     def note(self, name, value):
-        if isinstance(value, (types.FunctionType, types.ModuleType, str, type)) or (name, id(value)) in self._seen:
+        if (
+            isinstance(value, (types.FunctionType, types.ModuleType, str, type, Iterator))
+            or (name, id(value)) in self._seen
+        ):
             return
         self._seen[name, id(value)] = value  # which keeps it alive
         leaves = [

@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import printed_programs
+import printed_programs_steps
 import pytest
 from held_names import alike, held_by_printed, held_by_user, misnamed, numbered, out_of_order
 
 import tapejax as tf
 
-PROGRAMS = dict(printed_programs.PROGRAMS)
+PROGRAMS = printed_programs.PROGRAMS | printed_programs_steps.PROGRAMS
 if all(map(importlib.util.find_spec, ("diffrax", "equinox", "flax", "optax"))):
     import printed_programs_libraries
 
@@ -62,6 +63,25 @@ def test_names_are_on_values_that_they_held(name, way):
 
 # Lines of programs that are printed as they stand in all ways: what they name is a string, a constant, a row, a tuple.
 LINES = {
+    "adversaries": [
+        "def d_loss(disc, gen, z, real):",
+        "fake = generated(gen, z)",
+        "dl, dg = jax.value_and_grad(lambda disc: d_loss(disc, gen, z, real))(disc)",
+    ],
+    "block": [
+        'h = normalized(x, params["gain"], params["bias"])',
+        'k = h @ params["k"]',
+        "weights = jax.nn.softmax(q @ k.T)",
+    ],
+    "dropout": ["keys = jax.random.split(key, 2)"],
+    "greedy": ["for t in range(3):", "logp = jax.nn.log_softmax(logits[t, token])"],
+    "leapfrog": ["(q, p), energies = jax.lax.scan(step, (q, p), None, length=5)"],
+    "long_recurrence": ["for x in xs:"],
+    "masked_heads": [
+        "s = jnp.where(mask, s, -1e9)",
+        "return jax.vmap(lambda q, k, v: head(q, k, v, mask))(q, k, v).sum()",
+    ],
+    "two_draws": ["key, own = jax.random.split(key)", "y = x * jax.random.normal(own, (3,))"],
     "by_a_class": [
         "def gate(p, x, h):",
         'return x @ p["w"] + h @ p["u"]',

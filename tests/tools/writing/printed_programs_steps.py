@@ -1,0 +1,142 @@
+"""Programs with keys of random numbers, generators, small trees and mapped functions, as `printed_programs`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from printed_programs import normal, uniform
+
+PROGRAMS = {}
+
+
+def program(*arrays):
+    def add(function):
+        PROGRAMS[function.__name__] = function, arrays
+        return function
+
+    return add
+
+
+@program(
+    {"w1": normal(1, 2, 4), "w2": normal(2, 4, 2)},
+    {"w1": normal(3, 2, 4), "w2": normal(4, 4, 1)},
+    normal(5, 6, 2),
+    normal(6, 6, 2),
+)
+def adversaries(gen, disc, z, real):
+    def generated(p, z):
+        return jnp.tanh(z @ p["w1"]) @ p["w2"]
+
+    def judged(p, x):
+        return jax.nn.sigmoid(jax.nn.relu(x @ p["w1"]) @ p["w2"])
+
+    def d_loss(disc):
+        fake = generated(gen, z)
+        return -jnp.mean(jnp.log(judged(disc, real)) + jnp.log(1 - judged(disc, fake)))
+
+    def g_loss(gen):
+        return -jnp.mean(jnp.log(judged(disc, generated(gen, z))))
+
+    dl, dg = jax.value_and_grad(d_loss)(disc)
+    gl, gg = jax.value_and_grad(g_loss)(gen)
+    disc = jax.tree.map(lambda p, g: p - 0.1 * g, disc, dg)
+    gen = jax.tree.map(lambda p, g: p - 0.1 * g, gen, gg)
+    return gen, disc, dl, gl
+
+
+@program([(normal(1, 3, 4), normal(2, 4)), (normal(3, 4, 4), normal(4, 4))], normal(5, 5, 3), jax.random.key(6))
+def dropout(params, x, key):
+    keys = jax.random.split(key, 2)
+    for (w, b), k in zip(params, keys, strict=True):
+        x = jax.nn.relu(x @ w + b)
+        keep = jax.random.bernoulli(k, 0.8, x.shape)
+        x = jnp.where(keep, x / 0.8, 0.0)
+    return jnp.sum(x)
+
+
+@program(normal(1, 3), jax.random.key(2))
+def two_draws(x, key):
+    key, own = jax.random.split(key)
+    y = x * jax.random.normal(own, x.shape)
+    last, _ = jax.random.split(key)
+    return jnp.sum(y + jax.random.uniform(last, x.shape))
+
+
+@program(normal(1, 3), jax.random.key(2))
+def langevin(x, key):
+    def log_prob(x):
+        return -0.5 * jnp.sum(x**2) + jnp.log(2 + jnp.sin(x[0]))
+
+    samples = []
+    for k in jax.random.split(key, 6):
+        x = x + 0.01 * jax.grad(log_prob)(x) + 0.1 * jax.random.normal(k, x.shape)
+        samples.append(x)
+    return jnp.stack(samples).mean(axis=0)
+
+
+@program(normal(1, 6, 4), normal(2, 6, 4))
+def contrast(za, zb):
+    za, zb = (z / jnp.linalg.norm(z, axis=1, keepdims=True) for z in (za, zb))
+    similarity = za @ zb.T / 0.5
+    here = jnp.arange(6)
+    rows = jax.nn.log_softmax(similarity, axis=1)[here, here]
+    columns = jax.nn.log_softmax(similarity, axis=0)[here, here]
+    return -(rows.mean() + columns.mean()) / 2
+
+
+def normalized(x, gain, bias):
+    mean = x.mean(-1, keepdims=True)
+    var = x.var(-1, keepdims=True)
+    return gain * (x - mean) / jnp.sqrt(var + 1e-5) + bias
+
+
+@program(
+    {name: normal(i, 4, 4) if name in "qkv" else normal(i, 4) for i, name in enumerate(["gain", "bias", *"qkv"])},
+    normal(9, 5, 4),
+)
+def block(params, x):
+    h = normalized(x, params["gain"], params["bias"])
+    q, k, v = (h @ params[name] for name in "qkv")
+    weights = jax.nn.softmax(q @ k.T)
+    return x + weights @ v
+
+
+@program(normal(1, 2, 4, 3), normal(2, 2, 4, 3), normal(3, 2, 4, 3), np.tril(np.ones((4, 4), bool)))
+def masked_heads(q, k, v, mask):
+    def head(q, k, v):
+        s = q @ k.T / 2.0
+        s = jnp.where(mask, s, -1e9)
+        return jax.nn.softmax(s, axis=-1) @ v
+
+    return jax.vmap(head)(q, k, v).sum()
+
+
+@program(normal(1, 3, 4, 4), np.int32(1))
+def greedy(logits, start):
+    total, token = 0.0, start
+    for t in range(3):
+        logp = jax.nn.log_softmax(logits[t, token])
+        token = jnp.argmax(logp)
+        total = total + logp[token]
+    return total
+
+
+@program(normal(1, 3), normal(2, 3), uniform(3, 3))
+def leapfrog(q, p, mass):
+    def potential(q):
+        return 0.5 * jnp.sum(q**2) + jnp.sum(jnp.cos(q))
+
+    def step(state, _):
+        q, p = state
+        p = p - 0.05 * jax.grad(potential)(q)
+        q = q + 0.05 * p / mass
+        return (q, p), potential(q)
+
+    (q, p), energies = jax.lax.scan(step, (q, p), None, length=5)
+    return q, p, energies
+
+
+@program({"w": normal(1, 3, 4), "u": normal(2, 4, 4)}, normal(3, 120, 3), normal(4, 4))
+def long_recurrence(params, xs, h):
+    for x in xs:
+        h = jnp.tanh(x @ params["w"] + h @ params["u"])
+    return jnp.sum(h**2)
