@@ -1,7 +1,7 @@
 """Arrays that Python iterates over: one operation that gives the rows, however JAX takes them out.
 
-Of keys of ``jax.random`` JAX unstacks the numbers, and makes each row a key again, which is no operation. A long array it cuts into
-parts, and unstacks one after the other.
+Of keys of ``jax.random`` JAX unstacks the numbers, and makes each row a key again, which is no operation. A long array it cuts
+into parts, and unstacks one after the other.
 """
 
 from __future__ import annotations

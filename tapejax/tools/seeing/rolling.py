@@ -13,7 +13,6 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
-
 from ...places import SourceLine, line_of
 from ..writing import headers
 from ..writing.headers import Header
