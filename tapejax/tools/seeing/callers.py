@@ -157,8 +157,8 @@ class Results:
 
 
 def generated(lines: Sequence[Line], depth: int, ends: Sequence[Value]) -> ValueMap[str]:
-    """What the source calls the values that a generator gives, as in ``a, b = (f(x) for x in pair)``. `ends`: what is used after the
-    lines."""
+    """What the source calls the values that a generator gives, as in ``a, b = (f(x) for x in pair)``. `ends`: what is used after
+    the lines."""
     found = ValueMap[str]()
     where = [line.calls[depth] if depth < len(line.calls) else None for line in lines]
     for here, run in itertools.groupby(range(len(lines)), key=where.__getitem__):
