@@ -797,7 +797,9 @@ class Writer:
         self._note(caller.call, ((x, handed.get(hints[key] or "", fixed.get(x))) for key, x, _ in given))
         order = {name: i for i, name in enumerate(arguments)}
         closed_over = {key for key in roots if self.names.hint(key) in code.co_freevars}
-        places = {key: len(order) if key in closed_over else -1 for key in roots} | {key: len(order) for key, *_ in given}
+        places = {key: len(order) if key in closed_over else -1 for key in roots} | {
+            key: len(order) for key, *_ in given
+        }
         parts = (
             (name, own) for name in filter(None, hints.values()) for own in arguments if name.startswith(f"{own}_")
         )

@@ -227,7 +227,7 @@ def f(params, xs, ys, xq, yq):
         (gauss_newton, ["j = jax.jacfwd(lambda w: residuals(w, x, y))(w)"]),
         (natural, ["j = jax.jacrev(lambda w: model(w, x))(w)"]),
         (newton, ["jax.jacfwd(jax.jacrev(lambda w: logistic"]),
-        (of_a_batch, ["h = jax.nn.relu(w.T @ x)", "jnp.mean(jax.vmap(lambda xs: network("]),
+        (of_a_batch, ['h = jax.nn.relu(params["w"].T @ x)', "jnp.mean(jax.vmap(lambda xs: network("]),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
