@@ -165,6 +165,8 @@ class _Derivative:
         for out in (out for s in function.statements for out in s.outs if out and names.hints.get(out) == name):
             del names.hints[out]  # the name is the target's by now
         used = self.ends[0] in self.scope.used
+        if used and name:
+            names.hints.setdefault(self.scope.key(self.ends[0]), identifier(name))
         names.hints[of] = f"{identifier(name)}_fn" if used and name else identifier(name or "function")
         rolling.roll(function, names, self.writer.shapes)
         scopes.inline(function, names, self.depth + 2)
