@@ -381,7 +381,10 @@ def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[i
 
 def _arrays(args: Sequence[str]) -> str:
     """Arguments of a function that was written for arrays."""
-    return ", ".join(arg if is_name(arg) or arg.startswith("jnp.") else f"jnp.asarray({arg})" for arg in args)
+    return ", ".join(arg if is_name(arg) or _MADE.match(arg) else f"jnp.asarray({arg})" for arg in args)
+
+
+_MADE = re.compile(r"jnp\.\w+\(")  # and not ``jnp.nan``
 
 
 def _definition(name: str, parameters: Sequence[str], body: Sequence[str]) -> str:

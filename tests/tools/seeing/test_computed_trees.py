@@ -276,7 +276,7 @@ def test_a_jitted_function_of_all_leaves_is_written_for_each():
         moved = jax.tree.map(lambda p: p * 2.0, corrected(params, 0.9))
         loss = loss_fn(moved | {"b2": jnp.zeros(1)}, X, Y)
     function = tape.as_function((loss, moved), params, {"x": X, "y": Y})
-    assert "jax.tree.map(lambda t: t / 0.19000006, tree)" in function.code, function.code
+    assert "jax.tree.map(lambda x: x / 0.19000006, tree)" in function.code, function.code
     require_same(function, params, X, Y)
 
 

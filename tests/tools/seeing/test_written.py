@@ -454,14 +454,14 @@ def write_update():
 
 
 UPDATE = """\
-def mlp(params, x):
+def mlp(x, params):
     hidden = jax.nn.relu(x @ params["w1"] + params["b1"])
     return hidden @ params["w2"] + params["b2"]
 
 
 def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
     def loss_fn(params):
-        return jnp.mean((mlp(params, x) - y) ** 2)
+        return jnp.mean((mlp(x, params) - y) ** 2)
 
     loss, grads = jax.value_and_grad(loss_fn)(params)
     updated = jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)

@@ -62,7 +62,7 @@ def two_draws(x, key):
 
 
 @program(normal(1, 3), jax.random.key(2))
-def langevin(x, key):
+def chain_of_draws(x, key):
     def log_prob(x):
         return -0.5 * jnp.sum(x**2) + jnp.log(2 + jnp.sin(x[0]))
 
