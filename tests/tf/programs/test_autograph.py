@@ -680,3 +680,17 @@ def goes_straight_on(x):
 def test_what_a_decorator_did_when_a_function_was_defined_is_no_part_of_it():
     x = jnp.array(1.0)
     assert autograph.needed(branches, (x,), {}) and not autograph.needed(goes_straight_on, (x,), {})
+
+
+def test_rows_of_jaxs_arrays_are_jaxs():
+    def recurrence(w, xs, h):
+        for x in xs:
+            h = jnp.tanh(x @ w + h)  # of a row and a matrix: JAX's product, TensorFlow's refuses it
+        return h
+
+    w, xs, h = jnp.full((3, 4), 0.1), jnp.arange(21.0).reshape(7, 3), jnp.zeros(4)
+    got = tf.function(recurrence)(w, xs, h)
+    np.testing.assert_allclose(got, recurrence(w, xs, h), rtol=1e-6)
+    assert isinstance(got, jax.Array)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be matrices"):
+        tf.function(recurrence)(tf.constant(w), tf.constant(xs), tf.constant(h))
