@@ -32,7 +32,6 @@ from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
-from ..writing.iteration import Substitution
 from . import again, callers, jitted, layout, rolling, scopes, sources, templates, trees
 from .callers import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at
 from .inside import program_of, traced
@@ -569,7 +568,7 @@ class Writer:
         made |= {key for key, x in self.names.meanings.items() if not made.isdisjoint(names_in(x))}  # parts of these
         given = [(inner.keys[x], x, True) for x in inner.used if inner.keys[x] not in made]
         given += [(key, x, False) for x, key in inner.constants.items()]
-        statements, given, named = _with_roles(inner, statements, given)
+        statements, given, named = templates.with_roles(inner.roles, statements, given)
         handed: dict[Key, str] = {}
         inside = self.operands.get(lines[-1].calls[depth].call, ValueMap[str]())
         for parts in self._trees(inner, given, code, inside):
@@ -805,22 +804,6 @@ class Writer:
         )
         order = {name: order[own] for name, own in parts} | order  # of a tree they stand where it stood
         return sorted(places, key=lambda key: order.get(hints.get(key) or self.names.hint(key) or "", places[key]))
-
-
-def _with_roles(
-    inner: Scope, statements: list[Statement], given: Sequence[tuple[Key, Value, bool]]
-) -> tuple[list[Statement], list[tuple[Key, Value, bool]], dict[Key, str]]:
-    """What a function is given, once for each parameter that it is, and the parameters of what is several; what is made in it is
-    one value in its statements."""
-    of, one, named, found = {each[0]: each[1:] for each in given}, dict[str, ast.expr](), dict[Key, str](), [*given]
-    for key, roles in inner.roles.items():
-        others = [own for own in roles.values() if own != key]
-        if key in of:
-            named |= {own: name for name, own in roles.items() if others}
-            found += [(own, *of[key]) for own in others]
-        else:
-            one |= {own: ast.Name(key, ast.Load()) for own in others}
-    return [templates.changed(s, Substitution(one)) for s in statements] if one else statements, found, named
 
 
 def _note_origin(statements: Sequence[Statement], here: Running) -> None:

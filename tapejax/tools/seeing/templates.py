@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...jaxprs.types import Value
 from ..writing import iteration
 from ..writing.iteration import Flat, Substitution
 from . import layout
@@ -161,3 +162,19 @@ class Shapes(ast.NodeTransformer):
                 if isinstance(arg, ast.Tuple) and (key := self.keys.get(ast.literal_eval(arg))) is not None:
                     node.args[i] = ast.Attribute(ast.Name(key, ast.Load()), "shape", ast.Load())
         return node
+
+
+def with_roles(
+    roles_of: Mapping[Key, Mapping[str, Key]], statements: list[Statement], given: Sequence[tuple[Key, Value, bool]]
+) -> tuple[list[Statement], list[tuple[Key, Value, bool]], dict[Key, str]]:
+    """What a function is given, once for each parameter that it is, and the parameters of what is several; what is made in it is
+    one value in its statements."""
+    of, one, named, found = {each[0]: each[1:] for each in given}, dict[str, ast.expr](), dict[Key, str](), [*given]
+    for key, roles in roles_of.items():
+        others = [own for own in roles.values() if own != key]
+        if key in of:
+            named |= {own: name for name, own in roles.items() if others}
+            found += [(own, *of[key]) for own in others]
+        else:
+            one |= {own: ast.Name(key, ast.Load()) for own in others}
+    return [changed(s, Substitution(one)) for s in statements] if one else statements, found, named
