@@ -105,6 +105,7 @@ class Code:
         self.large: dict[str, Array] = {}
         self._helper_of: dict[Hashable, str] = {}
         self._rules_around: dict[Hashable, str] = {}  # those whose rules are being written
+        self._bodies_around = set[Hashable]()  # and functions of the user's
         # a loop that was unrolled does the same again and again
         self._operations: dict[Hashable, tuple[JaxProgram, str | None]] = {}
         self.known = ValueMap[str]()
@@ -301,7 +302,7 @@ class Code:
 
     def _body(self, closed: JaxProgram, hints: Sequence[str | None]) -> tuple[scopes.Definition, scopes.KeyNames]:
         """`hints`: what its first parameters are to be called, if not by letters."""
-        if (own := self.users(closed, hints, self.scope.letters())) is not None:
+        if (own := self._of_users(closed, hints)) is not None:
             return own, self.names
         jaxpr = contents.open_jaxpr(closed)
         letters, names = self.scope.letters(), scopes.KeyNames()
@@ -321,6 +322,17 @@ class Code:
             names.hints.update((out, next(letters)) for out in s.outs if out is not None)
         scopes.name_all(function, names, RESERVED)
         return function, names
+
+    def _of_users(self, closed: JaxProgram, hints: Sequence[str | None]) -> scopes.Definition | None:
+        """A function of the user's; None where it is another, or is one operation that is this function again."""
+        key = canonical.key(closed)
+        if key in self._bodies_around:
+            return None
+        self._bodies_around.add(key)
+        try:
+            return self.users(closed, hints, self.scope.letters())
+        finally:
+            self._bodies_around.remove(key)
 
     def _statement(self, eqn: Equation, given: Set[Atom], known: dict[Atom, str]) -> scopes.Statement:
         text = self.equation(eqn, [self._atom(v, known) for v in eqn.invars])

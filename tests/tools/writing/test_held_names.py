@@ -38,11 +38,6 @@ KNOWN = {
     ("pinn", "plain"): {"numbered": ["net_2", "net_3"]},
     ("pinn", "function"): {"numbered": ["net_2", "net_3"]},
 }
-if jax.__version_info__ < (
-    0,
-    12,
-):  # there an array is taken apart by slices, and Python 3.11 stores its parts one by one
-    KNOWN |= {("pendulum", way): {"names": ["theta"]} for way in WAYS}
 
 
 @pytest.mark.parametrize("way", WAYS)
