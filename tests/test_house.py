@@ -29,7 +29,7 @@ DENSITY = {
     "tape": (21_400, 550),
     "execution": (35_520, 951),
     "tf": (178_000, 4_400),
-    "tools": (179_300, 5_910),
+    "tools": (179_400, 5_910),
 }
 BRANCHES = ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.comprehension, ast.match_case, ast.BoolOp
 GRACE = 1.05

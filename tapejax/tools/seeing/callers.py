@@ -159,7 +159,7 @@ class Results:
 def generated(lines: Sequence[Line], depth: int, ends: Sequence[Value]) -> ValueMap[str]:
     """What the source calls the values that a generator gives, as in ``a, b = (f(x) for x in pair)``. `ends`: what is used after
     the lines."""
-    found = ValueMap[str]()
+    called = ValueMap[str]()
     where = [line.calls[depth] if depth < len(line.calls) else None for line in lines]
     for here, run in itertools.groupby(range(len(lines)), key=where.__getitem__):
         names = bytecode(here.code).parts.get(here.place) if here is not None and here.instruction < 0 else None
@@ -167,8 +167,8 @@ def generated(lines: Sequence[Line], depth: int, ends: Sequence[Value]) -> Value
             own = [*run]
             after = ValueSet([*ends, *(x for line in lines[own[-1] + 1 :] for x in line.inputs)])
             given = [x for i in own for x in lines[i].outputs if x in after]
-            found.update(zip(given, names, strict=True) if len(given) == len(names) else ())
-    return found
+            called.update(zip(given, names, strict=True) if len(given) == len(names) else ())
+    return called
 
 
 def returned_at(line: Line, depth: int) -> int | None:

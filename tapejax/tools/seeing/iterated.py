@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import jax
 
 from ...jaxprs.dependence import is_key
+from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...tape import active
 from ...tape.operation import Op
@@ -22,19 +23,22 @@ def whole(recording: Recording) -> Recording:
     """`recording`, with the rows of each array as the results of one entry. No entry changes its position."""
     if not any(entry.op.name == "unstack" for entry in recording.entries):
         return recording
-    found = recording.continuation()
+    linked = recording.continuation()
     with active.outside():
         keys = (x for entry in recording.entries for x in (*entry.inputs, *entry.outputs) if is_key(x))
         key_of = ValueMap((jax.random.key_data(x), x) for x in keys)
-        found.entries = [_of_keys(entry, key_of) for entry in recording.entries]
-    for x, positions in _cut(found.entries):
-        rows = [row for i in positions for row in found.entries[i].outputs]
-        if len(rows) == len(x):
+        linked.entries = [_of_keys(entry, key_of) for entry in recording.entries]
+    for x, positions in _cut(linked.entries):
+        rows, starts = list[Value](), list[int]()
+        for i in positions:
+            starts.append(len(rows))
+            rows += linked.entries[i].outputs
+        if len(rows) == len(x) and starts == [_start(linked.entries[i - 1]) for i in positions]:
             first, *others = positions
-            found.entries[first] = _rows(found.entries[first], x, rows)
+            linked.entries[first] = _rows(linked.entries[first], x, rows)
             for i in others:
-                found.entries[i] = found.entries[i - 1]  # in its place the cut, which nobody reads now
-    return found
+                linked.entries[i] = linked.entries[i - 1]  # in its place the cut, which nobody reads now
+    return linked
 
 
 def _of_keys(entry: Entry, key_of: ValueMap[Value]) -> Entry:
@@ -48,12 +52,17 @@ def _rows(entry: Entry, x: Value, rows: list[Value]) -> Entry:
     return entry._replace(op=Op("unstack", list), inputs=(x,), outputs=tuple(rows), residuals=None)
 
 
+def _start(cut: Entry) -> int | None:
+    """The first row of a part."""
+    return None if isinstance(cut.inputs[1], Tracer) else int(cut.inputs[1])
+
+
 def _cut(entries: list[Entry]) -> Iterator[tuple[Value, list[int]]]:
     """The arrays that were cut into parts at one place, each with the positions of what unstacked these, right after the cut."""
-    found = ValueMap[dict[object, list[int]]]()
+    cuts = ValueMap[dict[object, list[int]]]()
     for i, (cut, entry) in enumerate(zip(entries, entries[1:], strict=False), 1):
         if (cut.op.name, entry.op.name) == ("dynamic_slice", "unstack") and entry.inputs[0] is cut.outputs[0]:
-            found.setdefault(cut.inputs[0], {}).setdefault(entry.calls or entry.where, []).append(i)
-    for x, places in found.items():
+            cuts.setdefault(cut.inputs[0], {}).setdefault(entry.calls or entry.where, []).append(i)
+    for x, places in cuts.items():
         for positions in places.values():
             yield x, positions

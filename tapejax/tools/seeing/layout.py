@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -115,7 +114,6 @@ def taken_apart(expression: ast.expr) -> ast.expr | None:
     return None
 
 
-@functools.cache
 def _iterates_by_unstack() -> bool:
     x = jax.ShapeDtypeStruct((2, 1), jnp.float32)
     plain, apart = (str(jax.make_jaxpr(f)(x)) for f in (lambda x: [*x], lambda x: [*jnp.unstack(x)]))

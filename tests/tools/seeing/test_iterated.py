@@ -50,3 +50,21 @@ def test_rows_of_an_array_that_jax_iterates_over_in_parts(rows, read):
     np.testing.assert_allclose(jax.grad(space["f"])(other), jax.grad(total)(other), rtol=1e-5, atol=1e-6)
     if read == rows:
         assert len(code.code.splitlines()) <= 5, code.code
+
+
+def test_loops_that_stop_early_read_the_same_part():
+    def total(xs):
+        y = jnp.float32(0.0)
+        for stop in (3, 4):
+            for i, x in enumerate(xs):  # each takes the first hundred rows alone
+                if i == stop:
+                    break
+                y = jnp.sin(y + x)
+        return y
+
+    xs = jnp.linspace(0.0, 1.0, 200)
+    code = tf.code(total, xs)
+    space = {"jax": jax, "jnp": jnp, "np": np} | code.constants
+    exec(code.code, space)
+    np.testing.assert_allclose(space["f"](xs), total(xs), rtol=1e-6)
+    np.testing.assert_allclose(space["f"](xs[::-1]), total(xs[::-1]), rtol=1e-6)
