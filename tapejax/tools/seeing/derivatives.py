@@ -408,8 +408,8 @@ class _Derivative:
     def _stored(self) -> str | None:
         """Under which name the source stores the tree that is the result, alone or after a value."""
         here, whole = self.line.calls[-1:], self.writer.shapes.get(self.tree[0])
-        if not here or isinstance(trees.part_at(whole, self.tree[1:]), (list, tuple)):  # which it may take apart
-            return None
+        if not here or whole is None or isinstance(trees.part_at(whole, self.tree[1:]), (list, tuple)):
+            return None  # the source may take it apart
         facts, instruction = bytecode(here[0].code), here[0].instruction
         parts = facts.parts.get(instruction, ())
         return parts[1] if len(parts) == 2 else facts.stores.get(instruction)

@@ -44,8 +44,9 @@ def whole(recording: Recording) -> Recording:
 def _of_keys(entry: Entry, key_of: ValueMap[Value]) -> Entry:
     """What takes rows of the numbers of keys, as taking keys. `key_of`: by its numbers each key."""
     keys = key_of.get(entry.inputs[0]) if entry.op.name == "unstack" else None
-    # a row that nobody uses has not become a key
-    return entry if keys is None else _rows(entry, keys, [key_of.get(row, row) for row in entry.outputs])
+    if keys is None or not any(row in key_of for row in entry.outputs):  # the numbers themselves are read
+        return entry
+    return _rows(entry, keys, [key_of.get(row, row) for row in entry.outputs])  # not each need have become a key
 
 
 def _rows(entry: Entry, x: Value, rows: list[Value]) -> Entry:
