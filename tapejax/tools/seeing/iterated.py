@@ -6,6 +6,7 @@ into parts, and unstacks one after the other.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import jax
@@ -29,13 +30,11 @@ def whole(recording: Recording) -> Recording:
         key_of = ValueMap((jax.random.key_data(x), x) for x in keys)
         linked.entries = [_of_keys(entry, key_of) for entry in recording.entries]
     for x, positions in _cut(linked.entries):
-        rows, starts = list[Value](), list[int]()
-        for i in positions:
-            starts.append(len(rows))
-            rows += linked.entries[i].outputs
-        if len(rows) == len(x) and starts == [_start(linked.entries[i - 1]) for i in positions]:
+        parts = [linked.entries[i].outputs for i in positions]
+        starts = [_start(linked.entries[i - 1]) for i in positions]
+        if [*starts, len(x)] == [0, *itertools.accumulate(map(len, parts))]:  # each row once, in order
             first, *others = positions
-            linked.entries[first] = _rows(linked.entries[first], x, rows)
+            linked.entries[first] = _rows(linked.entries[first], x, [row for part in parts for row in part])
             for i in others:
                 linked.entries[i] = linked.entries[i - 1]  # in its place the cut, which nobody reads now
     return linked

@@ -115,9 +115,7 @@ def taken_apart(expression: ast.expr) -> ast.expr | None:
 
 
 def _iterates_by_unstack() -> bool:
-    x = jax.ShapeDtypeStruct((2, 1), jnp.float32)
-    plain, apart = (str(jax.make_jaxpr(f)(x)) for f in (lambda x: [*x], lambda x: [*jnp.unstack(x)]))
-    return plain == apart
+    return "unstack" in str(jax.make_jaxpr(lambda x: [*x])(jax.ShapeDtypeStruct((2, 1), jnp.float32)))
 
 
 def names_in(expression: ast.expr) -> list[str]:

@@ -65,11 +65,12 @@ def test_rows_of_an_array_that_jax_iterates_over_in_parts(rows, read):
         assert len(code.code.splitlines()) <= 5, code.code
 
 
-def test_loops_that_stop_early_read_the_same_part():
+@pytest.mark.parametrize("stops", [(3, 4), (3, 110), (110, 3)])
+def test_loops_that_stop_early_read_the_same_part(stops):
     def total(xs):
         y = jnp.float32(0.0)
-        for stop in (3, 4):
-            for i, x in enumerate(xs):  # each takes the first hundred rows alone
+        for stop in stops:
+            for i, x in enumerate(xs):  # of its first hundred rows, or all
                 if i == stop:
                     break
                 y = jnp.sin(y + x)
