@@ -109,8 +109,8 @@ def taken_apart(expression: ast.expr) -> ast.expr | None:
     match expression:
         case ast.List(elts=[ast.Starred(value=x)]):
             return x
-        case ast.Call(func=ast.Attribute(attr="unstack"), args=[x], keywords=[]):
-            return x if _iterates_by_unstack() else expression
+        case ast.Call(func=ast.Attribute(attr="unstack"), args=[x], keywords=axis):
+            return x if not axis and _iterates_by_unstack() else expression
     return None
 
 
