@@ -45,6 +45,8 @@ def unify(writer: Writer, main: Definition) -> None:
                             calls.rewrite(each)
                         writer.definitions[first] = function
                         writer.callers[first] += writer.callers[other]
+                        # its parameters have another order now than calls in what is written later
+                        writer.known = {own: key for own, key in writer.known.items() if key not in (first, other)}
                         keys.remove(other)
                         changed = True
 
