@@ -10,15 +10,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
-PROGRAMS = {}
+
+def collection():
+    """Programs by their names, with the arrays that each is called with; and the decorator that adds one."""
+    programs = {}
+
+    def program(*arrays):
+        def add(function):
+            programs[function.__name__] = function, arrays
+            return function
+
+        return add
+
+    return programs, program
 
 
-def program(*arrays):
-    def add(function):
-        PROGRAMS[function.__name__] = function, arrays
-        return function
-
-    return add
+PROGRAMS, program = collection()
 
 
 def normal(seed, *shape):

@@ -6,17 +6,9 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import nnx
-from printed_programs import normal, uniform
+from printed_programs import collection, normal, uniform
 
-PROGRAMS = {}
-
-
-def program(*arrays):
-    def add(function):
-        PROGRAMS[function.__name__] = function, arrays
-        return function
-
-    return add
+PROGRAMS, program = collection()
 
 
 MLP = eqx.nn.MLP(2, 1, 4, 1, key=jax.random.key(0))

@@ -3,17 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from printed_programs import normal, uniform
+from printed_programs import collection, normal, uniform
 
-PROGRAMS = {}
-
-
-def program(*arrays):
-    def add(function):
-        PROGRAMS[function.__name__] = function, arrays
-        return function
-
-    return add
+PROGRAMS, program = collection()
 
 
 @program(
