@@ -11,13 +11,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ...jaxprs.threads import Context
 from ...places import SourceLine
 from ..writing.expressions import copied
 from ..writing.expressions import parsed as parsed
 
-# Lines of code that can be broken are not longer than this.
-WIDTH = 88
 INDENT = "    "
+
+
+class Limit(Context):
+    """Lines of code that can be broken are not longer than `width`."""
+
+    width = 88
+
+
+limit = Limit()
 
 
 class PrintedLine(str):
@@ -169,7 +177,7 @@ def statement(head: str, expression: ast.expr, indent: str = "") -> list[str]:
     several = head == "return " or ", " in head and head.endswith(" = ")
     if several and isinstance(expression, ast.Tuple) and len(expression.elts) > 1:
         line = f"{indent}{head}{text_of(expression)[1:-1]}"
-        if len(line) <= WIDTH:
+        if len(line) <= limit.width:
             return [line]
     return _broken(indent, head, expression, "")
 
@@ -203,7 +211,7 @@ def header(target: ast.expr, rows: ast.expr, indent: str = "") -> list[str]:
 
 def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
     line = f"{indent}{head}{text_of(node)}{tail}"
-    if len(line) <= WIDTH:
+    if len(line) <= limit.width:
         return [line]
     inner = indent + INDENT
     match node:
@@ -227,7 +235,7 @@ def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
         case _:
             return [line]
     single = f"{inner}{', '.join(name + text_of(part) for name, part in parts)}"
-    if len(single) <= WIDTH and not isinstance(node, (ast.List, ast.Tuple, ast.Dict)) and len(parts) > 0:
+    if len(single) <= limit.width and not isinstance(node, (ast.List, ast.Tuple, ast.Dict)) and len(parts) > 0:
         return [f"{indent}{head}{opening}", single, f"{indent}{closing}{tail}"]
     comma = "" if len(parts) == 1 and isinstance(node, ast.Call) else ","  # a bracket in a bracket
     lines = [line for name, part in parts for line in _broken(inner, name, part, comma)]
@@ -242,7 +250,7 @@ def _operands(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
     """A sum or a product, each of its parts on a line, if the whole does not fit on one."""
     line = f"{indent}{head}{text_of(node)}{tail}"
     kinds = next((k for k in (_SUMS, (ast.Mult, ast.Div, ast.MatMult)) if isinstance(getattr(node, "op", None), k)), ())
-    if len(line) <= WIDTH or not kinds:
+    if len(line) <= limit.width or not kinds:
         return [line]
     parts: list[tuple[str, ast.expr]] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, kinds):
@@ -263,9 +271,9 @@ def _operands(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
 def definition(name: str, parameters: Sequence[str], body: Sequence[str], indent: str = "") -> list[str]:
     """The lines of a function; `body` is indented."""
     line = f"{indent}def {name}({', '.join(parameters)}):"
-    if len(line) <= WIDTH:
+    if len(line) <= limit.width:
         return [line, *body]
     single = f"{indent}{INDENT}{', '.join(parameters)}"
-    if len(single) <= WIDTH:
+    if len(single) <= limit.width:
         return [f"{indent}def {name}(", single, f"{indent}):", *body]
     return [f"{indent}def {name}(", *(f"{indent}{INDENT}{p}," for p in parameters), f"{indent}):", *body]

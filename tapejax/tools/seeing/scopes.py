@@ -17,7 +17,7 @@ from typing import TypeAlias
 from ...places import Place, SourceLine
 from ...tape.recording import next_number
 from . import layout
-from .layout import INDENT, WIDTH, names_in
+from .layout import INDENT, limit, names_in
 from .listing import unused
 
 Key: TypeAlias = str
@@ -287,7 +287,7 @@ def _moved(
         heads = ", ".join("_" if o is None else names.hint(o) or "t0" for o in s.outs)
         shown = layout.statement(f"{heads} = ", names.likely(changed), INDENT * depth)
         own = moved.origins and {*moved.origins} == {*s.origins}  # of one line of the user's
-        if max(map(len, shown)) > WIDTH or len(shown) > 1 and not own:
+        if max(map(len, shown)) > limit.width or len(shown) > 1 and not own:
             return False
         new[i] = replace(s, expression=changed, origins=(*origins, *s.origins))
     result = function.result
@@ -295,7 +295,7 @@ def _moved(
         result = layout.replaced(result, {out: expression})
         shown = layout.statement("return ", names.likely(result), INDENT * depth)
         several = isinstance(result, (ast.Tuple, ast.List, ast.Dict))
-        if max(map(len, shown)) > WIDTH or len(shown) > 1 and not several:
+        if max(map(len, shown)) > limit.width or len(shown) > 1 and not several:
             return False
         function.origins = (*origins, *function.origins)
     for i, s in new.items():
@@ -432,7 +432,7 @@ def lines(function: Definition, name: str, names: KeyNames, indent: str = "") ->
     (first,) = layout.with_origins([first], [function.head])
     if function.checkpoint:
         return [f"{indent}@jax.checkpoint", first, *rest]
-    if function.comment and len(first) + len(function.comment) + 2 <= WIDTH and first.endswith(":"):
+    if function.comment and len(first) + len(function.comment) + 2 <= limit.width and first.endswith(":"):
         return [*layout.with_origins([f"{first}  {function.comment}"], [function.head]), *rest]
     return [first, *rest] if not function.comment else [f"{indent}{function.comment}", first, *rest]
 
@@ -454,7 +454,7 @@ def _statement_lines(s: Statement, names: KeyNames, found: Mapping[str, ast.expr
     if len(outs) > 1 and not s.pattern:  # Python takes it apart
         expression = layout.taken_apart(expression) or expression
     text = layout.statement(f"{head} = " if outs else "", expression, indent)
-    if len(text[0]) > WIDTH and len(outs) > 1 and not s.pattern:
+    if len(text[0]) > limit.width and len(outs) > 1 and not s.pattern:
         text = layout.statement(") = ", expression, indent)
         text = [f"{indent}(", *(f"{indent}{INDENT}{out}," for out in outs), *text]
     yield from layout.with_origins(text, s.origins)

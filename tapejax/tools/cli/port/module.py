@@ -41,7 +41,7 @@ _TAKEN = (
     " slots"
 )
 MOST_SHOWN = 8  # variables, in the docstring
-WIDTH = 118  # of what is not printed of a recording
+WIDTH = 118  # of lines, as of those of parts.txt
 _CARRY = "params", "state", "opt_state"
 ROUNDING = 64.0  # units of it, of the largest gradient: what is smaller is zero but for rounding
 
@@ -650,9 +650,7 @@ def _unnumbered(name: str) -> str:
 
 
 def _laid_out(lines: Sequence[str], indent: str = "") -> Iterator[str]:
-    """Assignments and `return`s, each in one line as long as those of parts.txt if it fits, else broken as printed code."""
+    """Assignments and `return`s, broken where they are too long for a line."""
     for line in lines:
         value = vars(ast.parse(line).body[0])["value"]
-        head = line[: value.col_offset]
-        single = f"{indent}{head}{layout.text_of(value)}" if "'" in line else indent + line
-        yield from [single] if len(single) <= WIDTH else layout.statement(head, value, indent)
+        yield from layout.statement(line[: value.col_offset], value, indent)

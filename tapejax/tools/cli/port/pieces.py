@@ -7,20 +7,24 @@ import inspect
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CellType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from ....jaxprs import canonical
 from ....jaxprs.dependence import SCALARS
 from ....jaxprs.types import Value
 from ....tape.gradient_tape import GradientTape
 from ....tape.recording import Entry, Recording, type_of
+from ....tf.values.structures import leaf_of
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
 from ...writing.graph import ValueMap
+from .alike import content
 from .observing import Applied, Block, Carried, Gradient, Place, TrainingStep
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
@@ -170,9 +174,14 @@ def piece_of(role: str, subject: Any, entries: Sequence[Entry], targets: Nest, b
 
 
 def _key(op: Any) -> Hashable:
-    """What is the same for the same operation: of a user's function with a gradient, an operation for each call, its code."""
-    function: Any = inspect.unwrap(op.fn) if getattr(op, "results", 0) else None
-    return op.canonicalised() if getattr(function, "__closure__", op) else function.__code__
+    """What is the same for the same operation: of a user's function with a gradient, an operation for each call, its code and
+    what it closes over."""
+    if not getattr(op, "results", 0):
+        return op.canonicalised()
+    function: Any = inspect.unwrap(op.fn)
+    closed_over = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
+    leaves = [(x, leaf_of(x)) for x in closed_over]
+    return canonical.key((function.__code__, *[x if leaf is None else content(leaf.array) for x, leaf in leaves]))
 
 
 def where(part: Block | Gradient | Applied | Place) -> str:
