@@ -937,7 +937,7 @@ def clip_by_norm(
 
 def _clip_by_norm(t, clip_norm, axes):
     clip_norm = _maximum(clip_norm, 0)
-    squares = jnp.sum(t * t, axes, keepdims=True)
+    squares = jnp.sum(t * t, axes, keepdims=len(axes) < t.ndim)
     norm = jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1)), squares)
     return t * clip_norm / _maximum(norm, clip_norm)
 

@@ -279,7 +279,9 @@ class _Derivative:
         function, several = self.function, len(self.ends) > 1
         parts = function.result.elts if several else [function.result]  # type: ignore[attr-defined]
         total = _sum(parts, self.ends, weights)
-        room = layout.limit.width - len("gradient = jax.grad(lambda x: )(x)") - len(layout.INDENT) * (self.depth + 1)
+        room = (
+            self.writer.names.width - len("gradient = jax.grad(lambda x: )(x)") - len(layout.INDENT) * (self.depth + 1)
+        )
         function.defined |= not several and len(self.writer.names.shown(total)) > room
         outer = []
         if several or not function.statements and not function.defined:

@@ -11,21 +11,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...jaxprs.threads import Context
 from ...places import SourceLine
 from ..writing.expressions import copied
 from ..writing.expressions import parsed as parsed
 
+# Lines of code that can be broken are not longer than this, where nothing else is said.
+WIDTH = 88
 INDENT = "    "
-
-
-class Limit(Context):
-    """Lines of code that can be broken are not longer than `width`."""
-
-    width = 88
-
-
-limit = Limit()
 
 
 class PrintedLine(str):
@@ -171,15 +163,15 @@ def _formatted(text: str) -> str:
     return _EDITED.sub(edited, text)
 
 
-def statement(head: str, expression: ast.expr, indent: str = "") -> list[str]:
+def statement(head: str, expression: ast.expr, indent: str = "", width: int = WIDTH) -> list[str]:
     """The lines of ``head`` (``y = ``, ``return ``) and an expression."""
     expression = _Places().visit(replaced(expression, {}))
     several = head == "return " or ", " in head and head.endswith(" = ")
     if several and isinstance(expression, ast.Tuple) and len(expression.elts) > 1:
         line = f"{indent}{head}{text_of(expression)[1:-1]}"
-        if len(line) <= limit.width:
+        if len(line) <= width:
             return [line]
-    return _broken(indent, head, expression, "")
+    return _broken(indent, head, expression, "", width)
 
 
 class _Places(ast.NodeTransformer):
@@ -203,15 +195,15 @@ class _Places(ast.NodeTransformer):
         return ast.BinOp(left, node.op, right)
 
 
-def header(target: ast.expr, rows: ast.expr, indent: str = "") -> list[str]:
+def header(target: ast.expr, rows: ast.expr, indent: str, width: int) -> list[str]:
     """The lines of ``for target in rows:``."""
     text = text_of(target)
-    return _broken(indent, f"for {text[1:-1] if isinstance(target, ast.Tuple) else text} in ", rows, ":")
+    return _broken(indent, f"for {text[1:-1] if isinstance(target, ast.Tuple) else text} in ", rows, ":", width)
 
 
-def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
+def _broken(indent: str, head: str, node: ast.expr, tail: str, width: int) -> list[str]:
     line = f"{indent}{head}{text_of(node)}{tail}"
-    if len(line) <= limit.width:
+    if len(line) <= width:
         return [line]
     inner = indent + INDENT
     match node:
@@ -227,18 +219,18 @@ def _broken(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
             parts = list(zip(heads, values, strict=True))
             opening, closing = "{", "}"
         case ast.Subscript(ast.Call() as value) | ast.Subscript(ast.Subscript(ast.Call() as value)):
-            return _broken(indent, head, value, f"{text_of(node)[len(text_of(value)) :]}{tail}")
+            return _broken(indent, head, value, f"{text_of(node)[len(text_of(value)) :]}{tail}", width)
         case ast.BinOp() | ast.Compare() if head.endswith((" = ", "return ")):
-            return [f"{indent}{head}(", *_operands(inner, "", node, ""), f"{indent}){tail}"]
+            return [f"{indent}{head}(", *_operands(inner, "", node, "", width), f"{indent}){tail}"]
         case ast.BinOp():
-            return _operands(indent, head, node, tail)
+            return _operands(indent, head, node, tail, width)
         case _:
             return [line]
     single = f"{inner}{', '.join(name + text_of(part) for name, part in parts)}"
-    if len(single) <= limit.width and not isinstance(node, (ast.List, ast.Tuple, ast.Dict)) and len(parts) > 0:
+    if len(single) <= width and not isinstance(node, (ast.List, ast.Tuple, ast.Dict)) and len(parts) > 0:
         return [f"{indent}{head}{opening}", single, f"{indent}{closing}{tail}"]
     comma = "" if len(parts) == 1 and isinstance(node, ast.Call) else ","  # a bracket in a bracket
-    lines = [line for name, part in parts for line in _broken(inner, name, part, comma)]
+    lines = [line for name, part in parts for line in _broken(inner, name, part, comma, width)]
     return [f"{indent}{head}{opening}", *lines, f"{indent}{closing}{tail}"]
 
 
@@ -246,11 +238,11 @@ _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: 
 _SUMS = (ast.Add, ast.Sub)
 
 
-def _operands(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
+def _operands(indent: str, head: str, node: ast.expr, tail: str, width: int) -> list[str]:
     """A sum or a product, each of its parts on a line, if the whole does not fit on one."""
     line = f"{indent}{head}{text_of(node)}{tail}"
     kinds = next((k for k in (_SUMS, (ast.Mult, ast.Div, ast.MatMult)) if isinstance(getattr(node, "op", None), k)), ())
-    if len(line) <= limit.width or not kinds:
+    if len(line) <= width or not kinds:
         return [line]
     parts: list[tuple[str, ast.expr]] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, kinds):
@@ -264,16 +256,18 @@ def _operands(indent: str, head: str, node: ast.expr, tail: str) -> list[str]:
         if lower or isinstance(part, ast.BinOp) and isinstance(part.op, (*_SUMS, *(kinds if i else ()))):
             lines += [f"{indent}{sign}({text_of(part)}){end}"]
         else:
-            lines += _broken(indent, sign, part, end)
+            lines += _broken(indent, sign, part, end, width)
     return lines
 
 
-def definition(name: str, parameters: Sequence[str], body: Sequence[str], indent: str = "") -> list[str]:
+def definition(
+    name: str, parameters: Sequence[str], body: Sequence[str], indent: str = "", width: int = WIDTH
+) -> list[str]:
     """The lines of a function; `body` is indented."""
     line = f"{indent}def {name}({', '.join(parameters)}):"
-    if len(line) <= limit.width:
+    if len(line) <= width:
         return [line, *body]
     single = f"{indent}{INDENT}{', '.join(parameters)}"
-    if len(single) <= limit.width:
+    if len(single) <= width:
         return [f"{indent}def {name}(", single, f"{indent}):", *body]
     return [f"{indent}def {name}(", *(f"{indent}{INDENT}{p}," for p in parameters), f"{indent}):", *body]

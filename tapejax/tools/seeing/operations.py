@@ -305,7 +305,7 @@ class Code:
         if (own := self._of_users(closed, hints)) is not None:
             return own, self.names
         jaxpr = contents.open_jaxpr(closed)
-        letters, names = self.scope.letters(), scopes.KeyNames()
+        letters, names = self.scope.letters(), scopes.KeyNames(width=self.names.width)
         known: dict[Atom, str] = dict(zip(jaxpr.constvars, map(self.constant, contents.consts_of(closed)), strict=True))
         parameters = [scopes.new_key() for _ in jaxpr.invars]
         known.update(zip(jaxpr.invars, parameters, strict=True))

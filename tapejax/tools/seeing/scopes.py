@@ -17,7 +17,7 @@ from typing import TypeAlias
 from ...places import Place, SourceLine
 from ...tape.recording import next_number
 from . import layout
-from .layout import INDENT, limit, names_in
+from .layout import INDENT, WIDTH, names_in
 from .listing import unused
 
 Key: TypeAlias = str
@@ -147,6 +147,7 @@ class KeyNames:
     given: dict[Key, str] = field(default_factory=dict)
     pending: dict[Key, ast.expr] = field(default_factory=dict)  # meanings to come, for the length of lines
     arguments: dict[Key, Key] = field(default_factory=dict)  # by parameters, what is handed over for them
+    width: int = WIDTH  # of lines
 
     def hint(self, key: Key) -> str | None:
         """What the user's code calls `key`, or what is handed over for it."""
@@ -285,17 +286,17 @@ def _moved(
             return False
         changed = layout.replaced(s.expression, {out: expression})
         heads = ", ".join("_" if o is None else names.hint(o) or "t0" for o in s.outs)
-        shown = layout.statement(f"{heads} = ", names.likely(changed), INDENT * depth)
+        shown = layout.statement(f"{heads} = ", names.likely(changed), INDENT * depth, names.width)
         own = moved.origins and {*moved.origins} == {*s.origins}  # of one line of the user's
-        if max(map(len, shown)) > limit.width or len(shown) > 1 and not own:
+        if max(map(len, shown)) > names.width or len(shown) > 1 and not own:
             return False
         new[i] = replace(s, expression=changed, origins=(*origins, *s.origins))
     result = function.result
     if keys_of(result)[out]:
         result = layout.replaced(result, {out: expression})
-        shown = layout.statement("return ", names.likely(result), INDENT * depth)
+        shown = layout.statement("return ", names.likely(result), INDENT * depth, names.width)
         several = isinstance(result, (ast.Tuple, ast.List, ast.Dict))
-        if max(map(len, shown)) > limit.width or len(shown) > 1 and not several:
+        if max(map(len, shown)) > names.width or len(shown) > 1 and not several:
             return False
         function.origins = (*origins, *function.origins)
     for i, s in new.items():
@@ -425,14 +426,14 @@ def body(function: Definition, names: KeyNames, indent: str) -> list[str]:
 def lines(function: Definition, name: str, names: KeyNames, indent: str = "") -> list[str]:
     """The text of `function`, all keys of which have names."""
     inner = indent + INDENT
-    result = layout.statement("return ", layout.replaced(function.result, names.expressions()), inner)
+    result = layout.statement("return ", layout.replaced(function.result, names.expressions()), inner, names.width)
     result = layout.with_origins(result, function.origins)
     parameters = [names.given[key] for key in function.parameters]
-    first, *rest = layout.definition(name, parameters, [*body(function, names, inner), *result], indent)
+    first, *rest = layout.definition(name, parameters, [*body(function, names, inner), *result], indent, names.width)
     (first,) = layout.with_origins([first], [function.head])
     if function.checkpoint:
         return [f"{indent}@jax.checkpoint", first, *rest]
-    if function.comment and len(first) + len(function.comment) + 2 <= limit.width and first.endswith(":"):
+    if function.comment and len(first) + len(function.comment) + 2 <= names.width and first.endswith(":"):
         return [*layout.with_origins([f"{first}  {function.comment}"], [function.head]), *rest]
     return [first, *rest] if not function.comment else [f"{indent}{function.comment}", first, *rest]
 
@@ -453,9 +454,9 @@ def _statement_lines(s: Statement, names: KeyNames, found: Mapping[str, ast.expr
         return
     if len(outs) > 1 and not s.pattern:  # Python takes it apart
         expression = layout.taken_apart(expression) or expression
-    text = layout.statement(f"{head} = " if outs else "", expression, indent)
-    if len(text[0]) > limit.width and len(outs) > 1 and not s.pattern:
-        text = layout.statement(") = ", expression, indent)
+    text = layout.statement(f"{head} = " if outs else "", expression, indent, names.width)
+    if len(text[0]) > names.width and len(outs) > 1 and not s.pattern:
+        text = layout.statement(") = ", expression, indent, names.width)
         text = [f"{indent}(", *(f"{indent}{INDENT}{out}," for out in outs), *text]
     yield from layout.with_origins(text, s.origins)
 
@@ -464,16 +465,16 @@ def _loop_lines(s: Statement, names: KeyNames, found: Mapping[str, ast.expr], in
     round_, loop, inner = s.function, s.loop, indent + INDENT
     assert round_ is not None and loop is not None and isinstance(round_.result, ast.Tuple)
     target, rows = (layout.replaced(x, found) for x in (loop.target, s.expression))
-    yield from layout.with_origins(layout.header(target, rows, indent), s.origins)
+    yield from layout.with_origins(layout.header(target, rows, indent, names.width), s.origins)
     text = body(round_, names, inner)
     results = [layout.replaced(x, found) for x in round_.result.elts]
     outs = [names.given[out] for out in s.outs if out is not None]
     stop = loop.carried + loop.lists
     for name, x in zip(outs[loop.carried : stop], results[loop.carried : stop], strict=True):
-        text += layout.statement("", ast.Call(layout.parsed(f"{name}.append"), [x], []), inner)
+        text += layout.statement("", ast.Call(layout.parsed(f"{name}.append"), [x], []), inner, names.width)
     pairs = [*zip(outs[: loop.carried], results[: loop.carried], strict=True)]
     changed = [(name, x) for name, x in pairs if getattr(x, "id", "") != name]
     if changed:
         head = ", ".join(name for name, _ in changed)
-        text += layout.statement(f"{head} = ", layout.one_or_tuple([x for _, x in changed]), inner)
+        text += layout.statement(f"{head} = ", layout.one_or_tuple([x for _, x in changed]), inner, names.width)
     yield from text

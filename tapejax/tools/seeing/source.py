@@ -287,13 +287,15 @@ class PrintedModule:
     Args:
       taken: names that the code must not use.
       flat: whether each operation has a line of its own.
+      width: of lines.
     """
 
-    def __init__(self, taken: Set[str] = frozenset(), flat: bool = False):
+    def __init__(self, taken: Set[str] = frozenset(), flat: bool = False, width: int = layout.WIDTH):
         self.scope = Taken(taken)
         self.code = Code(self.scope, lambda arg: self.writer.names.key_in_tree(arg))
         self.flat = flat
         self.writer = recorded.Writer(self.code, derivatives.write)
+        self.writer.names.width = width
         self.code.names, self.code.users = self.writer.names, functools.partial(bodies.function_of, self.writer)
         self.constants, self.arrays = self.code.constants, self.code.large
         self.main: dict[str, list[str]] = {}

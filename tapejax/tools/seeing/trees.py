@@ -376,7 +376,7 @@ class _Mapping(ast.NodeTransformer):
         if isinstance(one, ast.Name):
             return None, order
         function = Definition([roots[root] for root in order], [], one)
-        if len(self.names.shown(expression := function.as_expression())) <= layout.limit.width - 2 * len(layout.INDENT):
+        if len(self.names.shown(expression := function.as_expression())) <= self.names.width - 2 * len(layout.INDENT):
             return expression, order
         part, found = last  # in statements, of which as many as fit become one
         steps = [Statement([key], layout.replaced(x, found)) for key, x in self._steps(part)]

@@ -94,7 +94,7 @@ def test_results_that_fit_without_brackets_are_on_one_line(length, broken):
     line += "b" * (length - len(line))
     found = layout.statement("return ", layout.parsed(f"({line.split(maxsplit=1)[1]})"), "    ")
     assert (found != [line]) == broken
-    assert max(map(len, found)) <= layout.limit.width
+    assert max(map(len, found)) <= layout.WIDTH
 
 
 def parts(x):

@@ -40,9 +40,7 @@ def expression_of(blocks: Sequence[Block], values: Sequence[Value]) -> str | Non
 
 def equal(given: Value, used: Value) -> bool:
     """Whether a value of the program's becomes `used` when it is converted to its dtype."""
-    if given is used:
-        return True
-    if np.shape(given) != np.shape(used) or getattr(used, "dtype", None) is not None and used.dtype.kind not in "biufc":
+    if np.shape(given) != np.shape(used) or getattr(used, "dtype", np.dtype(int)).kind not in "biufc":
         return False
     if not np.shape(given) and np.asarray(given).dtype.kind != np.asarray(used).dtype.kind:
         return False

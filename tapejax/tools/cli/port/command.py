@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ....tf.programs.function import functions_run_eagerly, run_functions_eagerly
-from ...seeing import layout
 from .. import runner
 from . import comparing
 from .comparing import STEPS
-from .module import WIDTH, PortedModule
+from .module import PortedModule
 from .observing import Observer, Place
 from .pieces import Refused, where
 
@@ -85,9 +84,8 @@ def _refuse(message: str) -> int:
 
 
 def _write(observer: Observer, path: Path, target: Path, tolerance: float) -> int:
-    with layout.limit.setting(width=WIDTH):
-        module = PortedModule(path, observer)
-        text, data = module.written()
+    module = PortedModule(path, observer)
+    text, data = module.written()
     target.write_text(text)
     np.savez_compressed(target.with_suffix(".npz"), **data)
     kinds = len(module.steps.kinds)

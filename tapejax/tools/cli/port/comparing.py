@@ -65,25 +65,22 @@ def compare(what: str, losses: Sequence[Any], error: str, expected: Sequence[Any
     if error:
         print(textwrap.indent(error, "  "))
         return 1
-    rows, differences = [], [0.0]
     # what a loss is compared with: itself, or where it is next to nothing a thousandth of the largest; or the largest, where
     # losses have both signs and a small one is a difference of large numbers
     finite = [x for loss in expected for x in loss if abs(x) < float("inf")]
     least = max(map(abs, finite), default=1.0) * (1.0 if min(finite, default=0.0) < 0.0 < max(finite) else 1e-3)
-    for i, (ours, theirs) in enumerate(zip(expected, losses, strict=False)):
-        differences.append(difference(ours, theirs, least))
-        columns = " ".join(f"{x:12.6g}" for x in ours), " ".join(f"{x:12.6g}" for x in theirs)
-        rows.append(f"  {i:6d}  {'   '.join(columns)}   {differences[-1]:.1e}")
-    shown = rows if len(rows) <= 16 else [*rows[:10], "     ...", *rows[-5:]]
-    print("\n".join(["    step  program's loss   ported loss   difference", *shown]))
-    print(f"  {len(losses)} of {len(expected)} steps; largest difference {max(differences):.1e}", end=" ")
+    pairs = [*zip(expected, losses, strict=False)]
+    differences = [difference(*pair, least) for pair in pairs]
+    print("    step  program's loss   ported loss   difference")
+    for i, pair in enumerate(pairs):
+        columns = [" ".join(f"{x:12.6g}" for x in several) for several in pair]
+        print(f"  {i:6d}  {'   '.join(columns)}   {differences[i]:.1e}")
+    print(f"  {len(losses)} of {len(expected)} steps; largest difference {max(differences, default=0.0):.1e}", end=" ")
     print(f"(tolerance {tolerance:.0e})")
-    lost = len(losses) != len(expected)
-    beyond = [i for i, x in enumerate(differences[1:]) if not x <= tolerance]
-    if not beyond:
-        return int(lost)
-    print(f"  beyond the tolerance from step {beyond[0]} on: this is no rounding")
-    return 1
+    beyond = [i for i, x in enumerate(differences) if not x <= tolerance]
+    if beyond:
+        print(f"  beyond the tolerance from step {beyond[0]} on: this is no rounding")
+    return int(bool(beyond) or len(losses) != len(expected))
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float], least: float) -> float:

@@ -77,7 +77,7 @@ class PortedModule:
             tape = "no step" if "GradientTape" in text else "no step: no tape"
             raise Refused(path.name, "no step: Keras trains" if ".fit(" in text else tape)
         self.steps = Steps(observer)
-        self.module = source.PrintedModule(taken={*_TAKEN.split()})
+        self.module = source.PrintedModule(taken={*_TAKEN.split()}, width=WIDTH)
         self.optimizers: dict[int, PortedOptimizer] = {}  # by the ids of Keras's
         self.helpers: list[str] = []
         self.definitions: list[str] = []  # of optimizers
@@ -91,7 +91,6 @@ class PortedModule:
     def _groups(self) -> dict[str, tuple[str, ...]]:
         """The path of each trained variable in `params`: below the name of what is updated together, if that differs."""
         updated_by: dict[str, set[Any]] = {name: set() for name in self.steps.members("params")}
-        models = {name: p.subject[0].model for p in self.steps.changes for name in p.targets}
         for piece in self.steps.of_role("change", "assign"):
             by = id(piece.subject[0].optimizer) if piece.role == "change" else tuple(sorted(piece.targets))
             for name in updated_by.keys() & piece.targets:
@@ -104,9 +103,8 @@ class PortedModule:
         found: dict[str, tuple[str, ...]] = {}
         for i, names in enumerate(together.values(), 1):
             paths = [self.steps.path(name) for name in names]
-            model = os.path.commonprefix([path[:-1] for path in paths])[:1]
             shared = os.path.commonprefix(names).strip("_0123456789")
-            starts = [models.get(names[0], ""), *model, shared if len(shared) > 1 else "", f"part_{i}"]
+            starts = [*trees.common_path(paths)[:1], shared, f"part_{i}"]
             tops = {path[0] for path in found.values()}
             group = next(start for start in starts if start.isidentifier() and start not in tops)
             alone = len(names) == 1 == len(paths[0])
@@ -144,7 +142,7 @@ class PortedModule:
         """Code for `state` with these parts, which have these names, in it."""
         tops = {self.paths[name][0] for name in names}
         if {name for name in self.steps.members("state") if self.paths[name][0] in tops} == set(names):
-            return " | ".join(["state", *parts])
+            return " | ".join(["state", *parts]).replace("} | {", ", ")
         text = "state"
         for part in parts:
             text = f"{self._helper('merged')}({text}, {part})"
@@ -461,7 +459,8 @@ class PortedModule:
         restored = {each.name: slots for each in self.optimizers.values() if (slots := self._slots(each, None))}
         if restored:
             self._helper("restored")
-        if resets := self._resets(first):
+        anew = {*map(self.steps.group, self._set_anew)}
+        if anew:
             self._helper("merged")
         parts = [_part("tree"), *self.helpers, *self.module.functions]
         body = "\n\n\n".join([*parts, "\n".join(self.definitions)]).rstrip()
@@ -482,7 +481,7 @@ class PortedModule:
         wide = wide or drawn or bool(re.search("(float|int)64", code))
         numbers = any(key.startswith("numbers/") for key in data)
         choice = "" if one else f'        step = ({", ".join(updates)})[NPZ[f"updates/{{i}}"]]\n'
-        for group in resets:
+        for group in sorted(anew):
             choice += f'        {group} = merged({group}, tree(f"set {group} {{i}}"))\n'
         some, held = bool(self.steps.losses), ["grads"] if self.steps.evaluated else self.carry
         text = PARTS["head"].format(
@@ -530,11 +529,10 @@ class PortedModule:
                 data[f"{group}/{i}/{name}"] = np.asarray(value)
         return data
 
-    def _resets(self, first: Sequence[Any]) -> list[str]:
-        """The groups in which variables are set anew between the steps."""
-        names = {name for step in first for name in self.steps.resets[step.number]}
-        groups = set(map(self.steps.group, names))
-        return [group for group in _CARRY if group in groups]
+    @property
+    def _set_anew(self) -> set[str]:
+        """The variables that are set anew between the steps."""
+        return {name for number, values in self.steps.resets.items() if number < STEPS for name in values}
 
     def expected(self, step: Any) -> tuple[float, ...]:
         """The losses of a step that its update has; where no update has any, the sums of the parameters."""
@@ -600,7 +598,7 @@ class PortedModule:
 
     def _where_set(self) -> list[str]:
         """A comment: what the program sets anew between the steps, and where."""
-        names = {name for values in self.steps.resets.values() for name in values}
+        names = self._set_anew
         events = [e for step in self.observer.steps for e in step.resets]
         lines = dict.fromkeys(self._line(e.place) for e in events if self.steps.names.get(id(e.variable)) in names)
         parts = [self.steps.group(name) + _item(self.paths[name][:1]) for name in sorted(names)]
@@ -653,4 +651,4 @@ def _laid_out(lines: Sequence[str], indent: str = "") -> Iterator[str]:
     """Assignments and `return`s, broken where they are too long for a line."""
     for line in lines:
         value = vars(ast.parse(line).body[0])["value"]
-        yield from layout.statement(line[: value.col_offset], value, indent)
+        yield from layout.statement(line[: value.col_offset], value, indent, WIDTH)

@@ -106,7 +106,6 @@ class Applied:
 
     optimizer: Optimizer
     name: str  # what the program calls it
-    model: str  # and the model whose variables it changes, if there is one
     place: Place
     gradients: list[Array | None]
     variables: list[VariableLike]
@@ -229,6 +228,7 @@ class Observer:
         self.firsts: dict[int, Array] = {}  # id of a variable -> what it held before it was changed in a step first
         self.carried: dict[str, Carried] = {}
         self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
+        self.models: dict[int, tuple[str, Any]] = {}  # id of a model of Keras's -> what the program calls it, and it
         self._step: TrainingStep
         self._count = 0
         self.active: list[GradientTape] = []
@@ -319,8 +319,8 @@ class Observer:
 
     def _stale(self, step: TrainingStep) -> list[Array]:
         """A step's gradients, and what variables held in it that they do not hold any more."""
-        inputs = (x for entry in step.recording.entries for x in entry.inputs if isinstance(x, jax.Array))
-        reads = ((self.owners[id(x)], x) for x in inputs if id(x) in self.owners)
+        inputs = (x for entry in step.recording.entries for x in entry.inputs if id(x) in self.owners)
+        reads = ((self.owners[id(x)], x) for x in inputs)
         stale = [x for variable, x in reads if not isinstance(variable, Carried) and held(variable) is not x]
         return [*stale, *step.found]
 
@@ -532,17 +532,10 @@ class Observer:
         after = [held(v) for v in variables]
         for variable, old, new in zip(variables, before, after, strict=True):
             self._own(variable, old, new)
-        attributes = getattr(frame.f_locals.get("self"), "__dict__", {})
-        objects = {**frame.f_locals, **attributes, **frame.f_globals}
-        name = next((text for text, x in objects.items() if x is optimizer), optimizer.name)
-        ids = {*map(id, variables)}
-        models = [(n, x) for n, x in objects.items() if hasattr(type(x), "trainable_variables")]
-        model = next((n for n, x in models if {*map(id, x.trainable_variables)} == ids), "")
+        name = next((text for text, x in _objects() if x is optimizer), optimizer.name)
         slots = slots_before, _slots(optimizer, variables)
         self._step.applied.append(
-            Applied(
-                optimizer, name, model, _place(frame), arrays, variables, before, after, rate, count, events, *slots
-            )
+            Applied(optimizer, name, _place(frame), arrays, variables, before, after, rate, count, events, *slots)
         )
         return result
 
@@ -558,9 +551,8 @@ class Observer:
     def _note(self, variable: VariableLike, before: Array, value: Value, frame: FrameType) -> None:
         """Notes that a value was assigned to a variable."""
         self._own(variable, before, after := held(variable))
-        if id(variable) not in self.names:
-            with outside():
-                self._name([variable], self._step.recording, frame)
+        with outside():
+            self._name([variable], self._step.recording, frame)
         self._step.events.append(Assigned(variable, _place(frame), before, value, after))
 
     def _change(
@@ -584,6 +576,8 @@ class Observer:
     def _name(self, variables: list[VariableLike], recording: Recording, frame: FrameType) -> None:
         unnamed = [v for v in variables if id(v) not in self.names]
         if unnamed:
+            models = [(n, x) for n, x in _objects() if isinstance(getattr(type(x), "layers", None), property)]
+            self.models = {id(x): (n, x) for n, x in reversed(models) if n != "self"} | self.models
             spaces = [frame.f_locals, frame.f_globals]
             objects = [{n: x for n, x in space.items() if not isinstance(x, (list, tuple))} for space in spaces]
             names = Names(recording, [*objects, *spaces])  # the better name is of a part of a model, not of a list
@@ -631,6 +625,13 @@ def _slots(optimizer: Optimizer, variables: Sequence[VariableLike]) -> dict[str,
     lists = [(n, x) for n, x in vars(optimizer).items() if isinstance(x, list) and all(map(is_variable, x))]
     lists = [(n, x) for n, x in lists if len(x) == len(trained) and id(x[0]) not in trained]
     return {n.strip("_"): [held(x[i]) for i in positions] for n, x in lists}
+
+
+def _objects() -> list[tuple[str, Any]]:
+    """What the user's running code has names for: in modules and objects, then in functions."""
+    frames = [*user_frames()]
+    spaces = [x for f in frames for x in (f.f_globals, getattr(f.f_locals.get("self"), "__dict__", {}))]
+    return [item for space in (*spaces, *(frame.f_locals for frame in frames)) for item in list(space.items())]
 
 
 def _frames() -> Iterator[FrameType]:

@@ -18,7 +18,6 @@ from ....jaxprs.dependence import SCALARS
 from ....jaxprs.types import Value
 from ....tape.gradient_tape import GradientTape
 from ....tape.recording import Entry, Recording, type_of
-from ....tf.values.structures import leaf_of
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
@@ -180,8 +179,7 @@ def _key(op: Any) -> Hashable:
         return op.canonicalised()
     function: Any = inspect.unwrap(op.fn)
     closed_over = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
-    leaves = [(x, leaf_of(x)) for x in closed_over]
-    return canonical.key((function.__code__, *[x if leaf is None else content(leaf.array) for x, leaf in leaves]))
+    return canonical.key((function.__code__, *[content(x) if isinstance(x, Tensor) else x for x in closed_over]))
 
 
 def where(part: Block | Gradient | Applied | Place) -> str:
@@ -227,14 +225,11 @@ def as_function(piece: Piece, trees: dict[str, Nest], names: dict[str, Value], w
     ordered = sorted(names, key=lambda name: name.startswith("self."))
     named = {own: names[name] for name in ordered if (own := name.removeprefix("self.")).isidentifier()}
     first = next(iter(wrapped), "params")
-    rest = {name: tree for name, tree in wrapped.items() if name != first}
-    target, sources = jax.tree.unflatten(tree, ends), wrapped.get(first, {})
+    target, sources = jax.tree.unflatten(tree, ends), wrapped.pop(first, {})
     ids = {id(x) for values in piece.labels.values() for x in values.values()}
-    leaves = {name: jax.tree.leaves(trees[name]) for name in rest}
-    read = {name: [Tensor(x) for x in each if id(x) in ids] for name, each in leaves.items()}
+    read = {name: [Tensor(x) for x in jax.tree.leaves(trees[name]) if id(x) in ids] for name in wrapped}
     made = functools.partial(tape._as_function, target, sources, called=ValueMap(), parameter=first, spaces=[named])
-    if all(len(read[name]) == len(leaves[name]) for name in rest):
-        return made(arguments=rest | arguments)
-    used = {name: each for name, each in read.items() if each}
-    made(arguments=used | arguments)  # which refuses what cannot run again
-    return made(arguments=rest | arguments, replayable=False)
+    made(
+        arguments={name: each for name, each in read.items() if each} | arguments
+    )  # which refuses what cannot run again
+    return made(arguments=wrapped | arguments, replayable=False)

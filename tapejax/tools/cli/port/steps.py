@@ -56,6 +56,8 @@ class Steps:
         self.initial: dict[str, Any] = {}
         self.plain: set[Hashable] = set()  # the keys of losses which are given what was computed before their blocks
         self.resets: dict[int, dict[str, Value]] = {}  # what variables are set to before a step, by its number
+        models = [(text, model.name, {*map(id, model.weights)}) for text, model in observer.models.values()]
+        self._models = sorted(models, key=lambda model: len(model[2]))
         self._ends = [text.split("/")[-1] for _, text in observer.names.values()]
         self.trained = {id(v) for step in observer.steps for each in step.applied for v in each.variables}
         sources = {id(v) for step in observer.steps for each in step.gradients for v in each.variables}
@@ -162,8 +164,7 @@ class Steps:
     def name(self, variable: VariableLike) -> str:
         """A name of its own for a variable, which is a Python name."""
         if id(variable) not in self.names:
-            _, hint = self.observer.names.get(id(variable), (None, None))
-            hint = hint or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
+            _, hint = self.observer.names.get(id(variable), (None, getattr(variable, "path", "variable")))
             listed = re.fullmatch(r"(?:self\.)?(\w+)\[(\d+)\]", hint)
             if id(variable) not in self.trained and self._ends.count(hint.split("/")[-1]) == 1:
                 hint = hint.split("/")[-1]
@@ -191,8 +192,12 @@ class Steps:
         return [name for name in self.variables if name in self.initial and self.group(name) == group]
 
     def path(self, name: str) -> tuple[str, ...]:
-        """The path of a variable of Keras's."""
-        return tuple(getattr(self.variables[name], "path", "").split("/"))
+        """The path of a variable of Keras's, with the program's name for the smallest model that has it."""
+        path = tuple(getattr(self.variables[name], "path", "").split("/"))
+        for text, own, ids in self._models:
+            if id(self.variables[name]) in ids:
+                return text, *path[own in path[:-1] and path.index(own) + 1 :]
+        return path
 
     def of_role(self, *roles: str) -> list[Piece]:
         return [piece for kind in self.kinds for piece in kind.of_role(*roles)]
@@ -236,10 +241,8 @@ class Steps:
         held += [(v, x) for v, x in sources if isinstance(v, Carried) and id(v) in self.trained]
         events = self._assigned(step, self.changing)
         held += [(each.variable, each.before) for each in events if each.before is not each.after]
-        first: dict[int, tuple[Any, Array]] = {}
-        for v, old in held:
-            first.setdefault(id(v), (v, old))
-        labels = Labels(self, {id(old): self.label(v, old) for v, old in first.values()})
+        first = {id(pair[0]): pair for pair in reversed(held)}
+        labels = Labels(self, {id(old): self.label(v, old) for v, old in reversed(first.values())})
         for text, x in step.gradients[0].block.before.items():  # what earlier steps made is called as it is now
             carried = self.observer.carried.get(text)
             if carried and (id(x) not in labels.carried or id(carried) in self.changing):
