@@ -18,20 +18,11 @@ import jax
 import kept
 import pytest
 
+HERE = Path(__file__).parent
 # A process has one Keras backend: tests/test_keras.py runs these in processes where it is JAX.
 collect_ignore = ["tapejax/tf/libraries/keras.py", "tapejax/tf/libraries/keras_export.py"]
-collect_ignore += ["tests/tf/libraries/keras_on_jax", "tests/tools/cli/port/programs"]
 # Other names of modules that are collected under their own.
 collect_ignore += [f"tapejax/{name}.py" for name in ("data", "keras", "saved_model", "train")]
-# Runners of hunts: `python -m tests.tape.hunt` and the like.
-collect_ignore += [
-    f"tests/tape/{name}.py" for name in ("hunt", "interpreted", "kernels", "programs", "twin_tables", "twins")
-]
-collect_ignore.append("tests/execution/loops.py")
-collect_ignore += [f"tests/tf/programs/{name}.py" for name in ("images", "replicated", "workers")]
-# Programs of users, with libraries that are not everywhere: what tests/tools/writing/test_held_names.py reads.
-collect_ignore.append("tests/tools/writing/printed_programs_libraries.py")
-collect_ignore.append("tests/sharded_training.py")  # what test_devices.py runs, as test_distribute.py does those
 if importlib.util.find_spec("flatbuffers") is None:
     collect_ignore.append("tapejax/tf/programs/saved_model.py")  # its doctests save models
 if importlib.util.find_spec("tensorboardX") is None:
@@ -454,10 +445,17 @@ NOT_UNDER = {
 
 
 def pytest_ignore_collect(collection_path, config):
-    """`-m processes` imports its own files alone: the others take half a minute."""
+    """Only tests are imported, as far as they are not named, and for `-m processes` its own alone.
+
+    What else lies there are programs that tests run: to import them, in search of doctests, took a minute in each worker.
+    """
+    if collection_path.suffix != ".py":
+        return None
     own = collection_path.stem in [*PROCESSES, *SOME_PROCESSES]
-    alone = config.option.markexpr.startswith("processes") and collection_path.suffix == ".py"
-    return True if alone and not own else None
+    alone = config.option.markexpr.startswith("processes")
+    named = collection_path in [config.invocation_params.dir / name.partition("::")[0] for name in config.args]
+    other = HERE / "tests" in collection_path.parents and not collection_path.name.startswith("test_") and not named
+    return True if alone and not own or other else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
