@@ -8,6 +8,7 @@
   const SMALLEST = 10; // pixels of a letter
   const PAUSE = 1500; // milliseconds between two steps while it plays
   const FADING = 1 / 6; // a number a million times smaller has a tenth of the colour
+  const PARTS = /\d[\d.]*(?:e[-+]?\d+)?/g; // the sizes of both parts of a complex number, in its text
   const ICONS = {
     first: "M6 5v14M18 5l-8 7 8 7",
     back: "M15 5l-8 7 8 7",
@@ -804,7 +805,7 @@
     return made;
   }
 
-  /** Blue below zero, red above, the stronger the further from it; nothing for what is no finite number. */
+  /** Blue below zero, red above (a complex number by its magnitude), the stronger the further from it; nothing for what is no finite number. */
   function colours(scale) {
     return (text) => {
       const found = number(text);
@@ -821,11 +822,17 @@
   }
 
   function number(text) {
+    if (isComplex(text)) return Math.hypot(...text.match(PARTS));
     return text === "True" ? 1 : text === "False" ? 0 : Number(text);
+  }
+
+  function isComplex(text) {
+    return /\dj\)?$/.test(text) && !/nan|inf/.test(text);
   }
 
   /** A number in few characters; the whole of it is in the title. */
   function short(text, digits = 5) {
+    if (isComplex(text)) return text.replace(PARTS, (part) => short(part, digits));
     if (text.length <= digits + 1 || /^-?\d{1,9}$/.test(text) || !Number.isFinite(Number(text))) return text;
     const found = Number(Number(text).toPrecision(digits));
     return found !== 0 && (Math.abs(found) >= 1e6 || Math.abs(found) < 1e-3) ? found.toExponential() : String(found);

@@ -525,6 +525,20 @@ def test_equal_numbers_have_one_shade(visit):
     assert len({*map(tuple, shades.values())}) == len(shades)
 
 
+def test_complex_numbers_are_shaded_by_their_size(visit):
+    x = tf.constant([3 + 4j, 5.123456j, 0j, complex(1, np.inf)], tf.complex64)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(tf.abs(x + x))
+    page = visit(tape.play(y, x))
+    page.keyboard.press("ArrowRight")
+    cells = page.locator(".now table").first.locator("td")
+    assert cells.all_inner_texts() == ["(6+8j)", "10.247j", "0j", "(2+infj)"]
+    assert [cell.get_attribute("class") for cell in cells.all()] == [None, None, None, "strange"]
+    strengths = [cells.nth(i).evaluate_all(STRENGTH) for i in range(3)]
+    assert 0 == strengths[2] < strengths[0] < strengths[1]
+
+
 @pytest.mark.parametrize("size", [2, 4, 8, 40])
 def test_the_result_of_a_matrix_step_is_on_the_screen(visit, size):
     grid = np.random.default_rng(0).normal(size=(size, size)).astype("f")
