@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import linecache
 import re
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,27 +19,35 @@ import numpy as np
 
 STEPS = 20  # that are kept and compared, with their arguments
 Entries: TypeAlias = Mapping[str, np.ndarray]
+Losses: TypeAlias = Sequence[Any]  # of each step several
 
+
+# What is called rounding is at most so many times what another last digit of all that OUT.py begins with makes.
+AMPLIFIED = 16.0
 
 # Runs OUT.py where neither tapejax nor TensorFlow can be imported; prints the losses of its steps, and nothing else. What the
-# last step gave goes to a file.
+# last step gave goes to a file. "moved": all numbers begin as the next one.
 _ALONE = """
 import contextlib, io, json, runpy, sys
 sys.modules |= dict.fromkeys(("tapejax", "tensorflow", "keras"))
-import jax, numpy
+import jax, jax.numpy as jnp, numpy
 with contextlib.redirect_stdout(io.StringIO()):
-    losses, last = runpy.run_path(sys.argv[1])["main"]()
+    names = runpy.run_path(sys.argv[1])["main"].__globals__
+    if "moved" in sys.argv:
+        init = names["init"]
+        names["init"] = lambda: jax.tree.map(lambda x: jnp.nextafter(x, jnp.inf) if x.dtype.kind == "f" else x, init())
+    losses, last = names["main"]()
 leaves, _ = jax.tree_util.tree_flatten_with_path(last)
 numpy.savez(sys.argv[2], **{path[0].key + jax.tree_util.keystr(path[1:]): x for path, x in leaves})
 print(json.dumps(losses))
 """
 
 
-def run(target: Path) -> tuple[list[Any], dict[str, np.ndarray], str]:
+def run(target: Path, *how: str) -> tuple[list[Any], dict[str, np.ndarray], str]:
     """Runs the steps of OUT.py on the recorded batches; their losses, what the last gave, and the error that ended them."""
     with tempfile.TemporaryDirectory() as folder:
         last = Path(folder, "last.npz")
-        command = [sys.executable, "-P", "-c", _ALONE, str(target), str(last)]
+        command = [sys.executable, "-P", "-c", _ALONE, str(target), str(last), *how]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             return [], {}, failure(target, done.stderr) or f"exit status {done.returncode}"
@@ -59,8 +68,8 @@ def failure(target: Path, printed: str) -> str:
     return at + errors[-1][:300] if errors else ""
 
 
-def compare(what: str, losses: Sequence[Any], error: str, expected: Sequence[Any], tolerance: float) -> int:
-    """Prints the losses of both; 0 if they are the same up to rounding."""
+def compare(what: str, losses: Losses, error: str, expected: Losses, tolerance: float, moved: Callable = list) -> int:
+    """Prints the losses of both; 0 if they are the same up to rounding. `moved` gives those of OUT.py moved."""
     print(f"\n{what}:")
     if error:
         print(textwrap.indent(error, "  "))
@@ -79,7 +88,11 @@ def compare(what: str, losses: Sequence[Any], error: str, expected: Sequence[Any
     print(f"(tolerance {tolerance:.0e})")
     beyond = [i for i, x in enumerate(differences) if not x <= tolerance]
     if beyond:
-        print(f"  beyond the tolerance from step {beyond[0]} on: this is no rounding")
+        others = [difference(*pair, least) for pair in zip(losses, moved(), strict=False)]
+        reached = [AMPLIFIED * x for x in itertools.accumulate(others, max)] or [0.0] * len(losses)
+        print(f"  beyond the tolerance from step {beyond[0]} on: this is", end=" ")
+        beyond = [i for i in beyond if not differences[i] <= reached[i] < float("inf")]
+        print("no rounding" if beyond else "rounding; another last digit at the beginning makes as much of it")
     return int(bool(beyond) or len(losses) != len(expected))
 
 
@@ -92,21 +105,20 @@ def difference(ours: Sequence[float], theirs: Sequence[float], least: float) -> 
     return found if found == found else float("inf")
 
 
-def compare_last(last: Entries, expected: Entries, begin: Entries, moved: Set[str], tolerance: float) -> int:
+def compare_last(last: Entries, expected: Entries, begin: Entries, tolerance: float, moved: Callable = dict) -> int:
     """Prints how far what the last step gave is from the program's, and which entry is farthest; 0 for rounding.
 
     Args:
       last: what OUT.py gave, by the text of an entry's path.
       expected: the program's.
       begin: what it was at first.
-      moved: the entries that rounding alone has moved.
+      moved: gives what it gives moved.
     """
     apart = {name: distance(x, last.get(name), begin.get(name, np.zeros(()))) for name, x in expected.items()}
     beyond = [name for name, x in apart.items() if not x <= tolerance]
-    shapes = {expected[name].shape for name in moved & {*beyond}}  # of averages of these, and of what they shift
-    slots = tuple(["".join(re.findall(r"\[.*?\]", name)[-2:]) for name in moved])  # which optimizers hold for them
-    rounding = [n for n in beyond if n in moved or n.startswith("opt_state") and n.endswith(slots)]
-    rounding += [n for n in beyond if n.startswith("state") and expected[n].shape in shapes]
+    others = moved() if beyond else {}
+    reached = {n: AMPLIFIED * _norm(last[n] - x) for n, x in others.items() if apart.get(n, 0) < float("inf")}
+    rounding = [n for n in beyond if n in reached and _norm(expected[n] - last[n]) <= reached[n] < float("inf")]
     rest = {name: x for name, x in apart.items() if name not in rounding}
     most = max(rest, key=rest.__getitem__, default="none")
     print(f"  after the last step, {len(rest)} entries; largest difference {rest.get(most, 0.0):.1e}: {most}", end=" ")

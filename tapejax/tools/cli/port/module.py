@@ -27,7 +27,6 @@ from ...seeing import layout, source, trees
 from ...seeing.listing import identifier, unused
 from ...seeing.tables import sections
 from ...writing.graph import ValueMap
-from . import comparing
 from .comparing import STEPS
 from .observing import Applied, Gradient, Observer, Place, TrainingStep
 from .optimizers import counts, optax_slots, optax_text, with_assigned_rate
@@ -37,13 +36,11 @@ from .steps import Steps
 PARTS = sections(Path(__file__).with_name("parts.txt"))
 # Names of OUT.py that printed functions must not have: those at its top, and those in `update`.
 _TAKEN = (
-    "NPZ Path as_keras with_rate restored optax init update main tree merged total batch found updated changes assigned"
-    " slots"
+    "NPZ Path as_keras with_rate restored optax init update main tree merged total batch found changes assigned slots"
 )
 MOST_SHOWN = 8  # variables, in the docstring
 WIDTH = 118  # of lines, as of those of parts.txt
 _CARRY = "params", "state", "opt_state"
-ROUNDING = 64.0  # units of it, of the largest gradient: what is smaller is zero but for rounding
 
 
 @dataclass
@@ -476,9 +473,8 @@ class PortedModule:
             init.append(f"opt_state = {whole if several else next(iter(starts.values()))}")
         kept = [x for key, x in data.items() if not key.startswith(("losses/", "numbers/", "updates/"))]
         wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in kept)
-        drawn = first[0].recording.x64 and "jax.random." in body  # other bits than with 32
-        code = re.sub(r"#.*", "", body + "\n".join(constants))
-        wide = wide or drawn or bool(re.search("(float|int)64", code))
+        wide |= first[0].recording.x64 and "jax.random." in body  # other bits than with 32
+        wide |= bool(re.search("(float|int)64", re.sub(r"#.*", "", body + "\n".join(constants))))
         numbers = any(key.startswith("numbers/") for key in data)
         choice = "" if one else f'        step = ({", ".join(updates)})[NPZ[f"updates/{{i}}"]]\n'
         for group in sorted(anew):
@@ -557,19 +553,6 @@ class PortedModule:
             gradient: Gradient = piece.subject[kind.steps.index(step)]
             grads.append(self._tree(zeros | {steps.name(v): x for v, x in gradient.pairs}))
         return {"grads": grads[0] if len(grads) == 1 else tuple(grads)}
-
-    def moved_by_rounding(self, steps: Sequence[TrainingStep]) -> set[str]:
-        """Parameters whose gradients in these steps are all next to nothing, as of a bias before a normalisation: an optimizer
-        that divides by their size makes as much of them as of others."""
-        largest: dict[str, float] = {}
-        for each in (each for step in steps for each in step.gradients):
-            sizes = {self.steps.names.get(id(v), ""): np.max(np.abs(x), initial=0.0) for v, x in each.pairs}
-            most = max(sizes.values(), default=0.0)
-            for name in sizes.keys() & self.groups.keys():
-                units = sizes[name] / float(jnp.finfo(self.steps.initial[name].dtype).eps)
-                largest[name] = max(largest.get(name, 0.0), units / (most or 1.0))
-        small = {name: size for name, size in largest.items() if 0.0 < size < ROUNDING}
-        return {*comparing.entries_of({"params": self._tree(small)})}
 
     def _step_call(self, kind: Kind) -> str:
         texts = {n: text if (text := kind.expressions.get(n)) not in (None, *_CARRY) else n for n in kind.arguments}
