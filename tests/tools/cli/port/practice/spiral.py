@@ -41,14 +41,14 @@ def odeint_adjoint(func, y0, ts):
 
         def grad(dys, variables=None):
             adj = dys[-1]
-            grad_params = [tf.zeros_like(p) for p in func.trainable_variables]
+            grad_params = [tf.zeros_like(p) for p in variables]
             for i in reversed(range(len(ts) - 1)):
                 dt = ts[i + 1] - ts[i]
                 y = ys[i + 1]
                 with tf.GradientTape() as tape:
                     tape.watch(y)
                     f = func(ts[i + 1], y)
-                adj_y, *adj_p = tape.gradient(f, [y, *func.trainable_variables], output_gradients=adj)
+                adj_y, *adj_p = tape.gradient(f, [y, *variables], output_gradients=adj)
                 grad_params = [g + dt * p for g, p in zip(grad_params, adj_p)]
                 adj = adj + dt * adj_y + dys[i]
             return [adj, *[None for _ in params]], grad_params
