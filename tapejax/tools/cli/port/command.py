@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import traceback
@@ -95,11 +94,10 @@ def _write(observer: Observer, path: Path, target: Path, tolerance: float) -> in
     losses, last, error = comparing.run(target)
     if error:
         error = str(Refused(where(observer.steps[0].gradients[0].block), "fails", error=error))
-    moved = functools.cache(lambda: comparing.run(target, "moved"))
     what = f"{path.name} and {target.name}"
-    status = comparing.compare(what, losses, error, expected, tolerance, lambda: moved()[0])
+    status = comparing.compare(what, losses, error, expected, tolerance, lambda: comparing.run(target, "moved")[0])
     if not error:
         ours, begin = (comparing.entries_of(module.last(step)) for step in (first[-1], None))
-        status |= comparing.compare_last(last, ours, begin, tolerance, lambda: moved()[1])
+        status |= comparing.compare_last(last, ours, begin, tolerance, lambda: comparing.run(target, "moved")[1])
     print(f"wrote {target.name} and {target.stem}.npz: {len(module.groups)} trained variables, {kinds} kind(s) of step")
     return status
