@@ -15,7 +15,7 @@ from jax import jit  # the real one, though a user may replace `jax.jit`
 
 from ..jaxprs import cache
 from ..jaxprs.cache import Cache
-from ..jaxprs.dependence import SCALARS
+from ..jaxprs.dependence import SCALARS, kind_of
 from ..jaxprs.fence import ConcreteArray, EvalTrace, current_trace
 from ..jaxprs.types import Value, Values
 from ..tape import dispatch, runner
@@ -80,22 +80,21 @@ def _pull_both(
     pair: Pair, steps: Sequence[Step], values: Values, ct: dict[int, Value], sources: set[int | None], counting: bool
 ) -> bool:
     """Pulls two steps back, the later one first, if that is one operation by now."""
-    (_, *second), (_, *first) = steps
-    read, written = (*second[0], *first[0]), (*second[1], *first[1])
+    (_, second_ins, second_outs, *second), (_, first_ins, first_outs, *first) = steps
+    read, written = second_ins + first_ins, second_outs + first_outs
     if not sources.isdisjoint(written):
         return False
-    number = {slot: i for i, slot in enumerate(dict.fromkeys((*read, *written)))}
-    came = [slot for slot in number if slot in ct]
-    given = [values[slot] for slot in read]
-    kinds = [(x.aval.shape, x.aval.dtype) if type(x) is ConcreteArray else type(x) for x in given]
+    number = {slot: i for i, slot in enumerate(dict.fromkeys(read + written))}
+    came = [*filter(ct.__contains__, number)]
+    given = [*map(values.__getitem__, read)]
     slots = map(number.__getitem__, (*read, *written, *came))
-    key = (*second[2:], *first[2:], len(second[0]), len(second[1]), len(read), *slots, *kinds)
+    key = (*second, *first, len(second_ins), len(second_outs), len(read), *slots, *map(kind_of, given))
     op = pair.ops.get(key)
     if op is None and counting and came and all([type(x) is ConcreteArray or type(x) in SCALARS for x in given]):
         op = _counted(pair, key, steps, number, came)
     if op is None:
         return False
-    results = dispatch.run(op, (*given, *[ct[slot] for slot in came]))
+    results = dispatch.run(op, (*given, *map(ct.__getitem__, came)))
     back = {slot: x for slot, x in zip(number, results, strict=False) if x is not None}
     if cache.shadow is not None:
         cache.shadow.speculated(op.name, list(back.values()), lambda: _one_by_one(steps, values, ct, back))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-
 from ..jaxprs import cache
 from ..jaxprs.cache import Cache, on_clear
-from ..jaxprs.fence import ConcreteArray
+from ..jaxprs.dependence import kind_of
 from ..jaxprs.types import Values
 from ..tape import active, dispatch
 from ..tape.derivative import SweepsOp
@@ -126,8 +124,8 @@ def _worth_compiling(program: Program, values: Values) -> bool:
     if sightings.count:
         worth = sightings.count > len(_unused_compiles) // COMPILES_PER_PENALTY
     else:
-        kind_of = list(map(_kind, values)).__getitem__
-        kinds = {(step.op, *step[3:], *map(kind_of, step.ins)) for step in program.steps}
+        kind = list(map(kind_of, values)).__getitem__
+        kinds = {(step.op, *step[3:], *map(kind, step.ins)) for step in program.steps}
         fresh = sum(not _kinds.get(kind, Sightings).again() for kind in kinds)
         worth = fresh >= len(program.steps) * COMPILE_FRESH_SHARE
     sightings.again()
@@ -144,8 +142,3 @@ def _chunks(program: Program) -> tuple[Chunk, ...]:
     if sightings.chunks is None or cache.shadow is not None:
         sightings.chunks = chunks(program)
     return sightings.chunks
-
-
-def _kind(value: Any) -> Any:
-    is_array = type(value) is ConcreteArray or isinstance(value, jax.Array)  # the first takes a tenth of the time
-    return (value.shape, value.dtype) if is_array else type(value)

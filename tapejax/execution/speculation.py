@@ -124,7 +124,7 @@ class Plan:
 
     def __init__(self, query: Query, program: Program, beginning: Beginning, before: Sequence[Any]):
         numbered, values, recording = *query.numbers, query.recording
-        entries = list(map(numbered.entry, range(len(numbered.ops))))
+        entries = list(numbered.entries())
         written = [x for _, _, outs in entries for x in outs]
         outer = sorted({*range(len(values))}.difference(written))
         order = [*outer, *written]

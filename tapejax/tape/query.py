@@ -91,7 +91,7 @@ class Query:
     ):
         self.recording = recording
         self.entries = recording.entries
-        if with_residuals and any([entry.residuals for entry in self.entries]):
+        if with_residuals and any(map(_residuals, self.entries)):
             self.entries = [
                 x if x.residuals is None else x._replace(op=x.residuals.op, outputs=(*x.outputs, *x.residuals.arrays))
                 for x in self.entries
@@ -130,13 +130,8 @@ class Query:
         return self._numbers
 
     def _number(self) -> tuple[slicing.NumberedRecording, list[Value]]:
-        flat: list[Any] = []
-        for entry in self.entries:
-            flat += entry[1]
-            flat += entry[2]
-        flat += self.targets
-        flat += self.arrays
-        flat += self.watched
+        sides = [*itertools.chain.from_iterable(map(_sides, self.entries))]
+        flat = [*itertools.chain.from_iterable(sides), *self.targets, *self.arrays, *self.watched]
         # In calls of C where there is one value or a thousand. A value's number counts the values that came first before it.
         ids = list(map(id, flat))
         if not SCALARS.isdisjoint(map(type, flat)):  # the identity of a number means nothing: each is another value
@@ -145,9 +140,10 @@ class Query:
         numbers = dict(zip(value_of, range(len(value_of)), strict=True))
         values = list(value_of.values())
         slots = tuple(map(numbers.__getitem__, ids))
-        ops = tuple([op if type(op) is Op else op.canonicalised() for op in map(_op, self.entries)])
-        counts = [len(side) for entry in self.entries for side in entry[1:3]]
-        bounds = tuple(itertools.accumulate(counts, initial=0))
+        ops = tuple(map(_op, self.entries))
+        if not _PLAIN.issuperset(map(type, ops)):
+            ops = tuple([op.canonicalised() for op in ops])
+        bounds = tuple(itertools.accumulate(map(len, sides), initial=0))
         at, starting = bounds[-1], bounds[-1] + len(self.targets)
         slots_of = slots[at:starting], slots[starting : starting + len(self.arrays)]  # the targets, the sources
         watched = [(0, slot) for slot in slots[starting + len(self.arrays) :]]
@@ -180,12 +176,12 @@ class Query:
         if self.recording.speculation and (foreseen := self.recording.speculation.answer(self)) is not None:
             return foreseen[0], RecordedValues(foreseen[1], self)
         # a PythonOp equals nothing else, and a cache would keep the arrays of its call alive
-        if any([isinstance(op, PythonOp) for op in self.numbered.ops]):
+        if any([issubclass(kind, PythonOp) for kind in set(map(type, self.numbered.ops))]):
             program, self.read = slicing.slice_program(self.numbered, self.entries)
             program = slicing.for_perturbed(program) if self.with_residuals else program
         else:
             program, self.read = _programs.get(self.numbered, slicing.slice_program, self.numbered, self.entries)
-        return program, RecordedValues([self.numbers[1][number] for number in self.read], self)
+        return program, RecordedValues(map(self.numbers[1].__getitem__, self.read), self)
 
     def folded(self) -> Callable[[], tuple[slicing.Program, list[Any]]] | None:
         """What gives the program in which each derivative is one operation; None if there is no derivative in it."""
@@ -214,9 +210,9 @@ class Query:
         return sums
 
 
-_op = operator.itemgetter(0)  # of an entry
+_op, _sides, _residuals = operator.itemgetter(0), operator.itemgetter(1, 2), operator.itemgetter(4)  # of an entry
 _aval = operator.attrgetter("aval")  # `kind_of` an array
-_ARRAYS = frozenset((ConcreteArray,))
+_ARRAYS, _PLAIN = frozenset((ConcreteArray,)), frozenset((Op,))
 
 _programs: Cache[tuple[slicing.Program, tuple[int, ...]]] = Cache(512)
 depends_on_rules(_programs, lambda numbered: numbered.ops)

@@ -7,8 +7,10 @@ equal programs, so that what was compiled for one serves the other.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..jaxprs.dependence import is_key, type_has_tangent
@@ -53,7 +55,7 @@ class Program:
     @functools.cached_property
     def runs_python(self) -> bool:
         """Whether a step of it runs the user's Python."""
-        return any([step.op.runs_python for step in self.steps])
+        return any([op.runs_python for op in set(map(_op, self.steps))])
 
 
 class NumberedRecording(NamedTuple):
@@ -76,10 +78,10 @@ class NumberedRecording(NamedTuple):
     include_nondifferentiable: bool
     context: Any
 
-    def entry(self, position: int) -> tuple[Op, tuple[int, ...], tuple[int, ...]]:
-        """The operation at `position`, what it reads and what it writes."""
-        begin, middle, end = self.bounds[2 * position : 2 * position + 3]
-        return self.ops[position], self.slots[begin:middle], self.slots[middle:end]
+    def entries(self) -> Iterator[tuple[Op, tuple[int, ...], tuple[int, ...]]]:
+        """Each operation, what it reads and what it writes."""
+        sides = list(map(self.slots.__getitem__, map(slice, self.bounds, self.bounds[1:])))
+        return zip(self.ops, sides[::2], sides[1::2], strict=True)
 
 
 class Link(NamedTuple):
@@ -96,20 +98,19 @@ class Link(NamedTuple):
 
 def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Iterator[Link]:
     """The entries through which a source reaches a value, in order."""
-    inexact = [type_has_tangent(kind) for kind in numbered.kinds]
+    kinds, late = numbered.kinds, numbered.late
+    has_tangent = {kind: type_has_tangent(kind) for kind in set(kinds)}
     tracked: set[int] = set()
     watched = sorted(numbered.watched, reverse=True)
     active = set(numbered.sources)
     memo: dict[Any, tuple[dict[int, frozenset[int]], bool]] = {}
-    kinds, late = list(map(id, numbered.kinds)), numbered.late  # to hash them takes longer than all else here
-    for position in range(len(numbered.ops)):
-        op, ins, outs = numbered.entry(position)
+    for position, (op, ins, outs) in enumerate(numbered.entries()):
         while watched and watched[-1][0] <= position:
             tracked.add(watched.pop()[1])
         if tracked.isdisjoint(ins):
             continue
         for x in outs:
-            if inexact[x] or numbered.include_nondifferentiable:
+            if has_tangent[kinds[x]] or numbered.include_nondifferentiable:
                 tracked.add(x)
         active_ins = tuple([i for i, x in enumerate(ins) if x in active and (x in tracked or x in late)])
         if not active_ins:
@@ -127,9 +128,9 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
                 if not isinstance(op, PythonOp):
                     memo[key] = links
             linked, by_perturbation = links
-            active.update([outs[j] for j in linked])
+            active.update(map(outs.__getitem__, linked))
             if by_perturbation:
-                perturbed = tuple([i for i in active_ins if inexact[ins[i]]])
+                perturbed = tuple([i for i in active_ins if has_tangent[kinds[ins[i]]]])
         if linked:
             yield new_tuple(Link, (position, active_ins, linked, perturbed))
 
@@ -155,14 +156,19 @@ def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> t
     }
     relevant = []
     same: dict[Positions, Positions] = {}  # equal tuples become one object
-    for position, active_ins, linked, perturbed in reversed(list(active_entries(numbered, entries))):
-        _, ins, outs = numbered.entry(position)
+    memo: dict[Any, tuple[Positions, Positions]] = {}
+    links, sides = list(active_entries(numbered, entries)), list(numbered.entries())
+    for position, active_ins, linked, perturbed in reversed(links):
+        _, ins, outs = sides[position]
         active_outs = tuple([j for j in linked if outs[j] in needed])
         if active_outs:
-            by = linked[active_outs[0]].union(*[linked[j] for j in active_outs[1:]])
-            active_ins = tuple([i for i in active_ins if i in by])
-            needed.update([ins[i] for i in active_ins])
-            active_ins, active_outs = same.setdefault(active_ins, active_ins), same.setdefault(active_outs, active_outs)
+            key = id(linked), active_outs  # the `links` hold it alive
+            if key not in memo:
+                by = linked[active_outs[0]].union(*[linked[j] for j in active_outs[1:]])
+                active_ins = tuple([i for i in active_ins if i in by])
+                memo[key] = same.setdefault(active_ins, active_ins), same.setdefault(active_outs, active_outs)
+            active_ins, active_outs = memo[key]
+            needed.update(map(ins.__getitem__, active_ins))
             relevant.append(new_tuple(Relevant, (position, active_ins, active_outs, perturbed)))
     return relevant[::-1], needed
 
@@ -170,8 +176,9 @@ def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> t
 def slice_program(numbered: NumberedRecording, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
     """The program in a numbered recording, and the number of the value in each slot whose value is read."""
     relevant, needed = relevant_entries(numbered, entries)
-    steps = [new_tuple(Step, (*numbered.entry(entry[0]), *entry[1:])) for entry in relevant]
-    used = {x for step in steps for x in step.ins}
+    sides = list(numbered.entries())
+    steps = [new_tuple(Step, (*sides[entry[0]], *entry[1:])) for entry in relevant]
+    used = set(chain.from_iterable(map(_ins, steps)))
     targets = [x if x in needed else None for x in numbered.targets]
     sources = [x if x in needed and (x in used or x in targets) else None for x in numbered.sources]
     return compact(steps, targets, sources)
@@ -187,14 +194,18 @@ def compact(
     steps: Sequence[Step], targets: Sequence[int | None], sources: Sequence[int | None]
 ) -> tuple[Program, tuple[int, ...]]:
     """A program of these steps with its slots numbered anew, and the old number of each slot whose value is read."""
-    read = [x for step in steps for x in (*step.ins, *step.op.residuals(step.outs))]
+    ops, ins, outs, *active = zip(*steps, strict=True) if steps else ((), (), ())
+    read = [*chain.from_iterable(ins)]
+    if {*map(type, ops)} - {Op}:  # others may leave residuals
+        read += [x for step in steps for x in step.op.residuals(step.outs)]
     read += [x for x in (*targets, *sources) if x is not None]
-    written = [x for step in steps for x in step.outs]
-    slots = {x: slot for slot, x in enumerate(dict.fromkeys([*read, *written]))}
+    slots = {x: slot for slot, x in enumerate(dict.fromkeys(chain(read, *outs)))}
     slot = slots.__getitem__
-    numbered = [
-        new_tuple(Step, (op, tuple(map(slot, ins)), tuple(map(slot, outs)), *active))
-        for op, ins, outs, *active in steps
-    ]
+    renumbered = [[tuple(map(slot, side)) for side in sides] for sides in (ins, outs)]
+    numbered = tuple(map(_new_step, zip(ops, *renumbered, *active, strict=True)))
     slots_of = [tuple([None if x is None else slot(x) for x in xs]) for xs in (targets, sources)]
-    return Program(tuple(numbered), *slots_of), tuple(dict.fromkeys(read))
+    return Program(numbered, *slots_of), tuple(dict.fromkeys(read))
+
+
+_op, _ins = operator.itemgetter(0), operator.itemgetter(1)  # of a step
+_new_step = functools.partial(new_tuple, Step)
