@@ -293,13 +293,14 @@ def _no_nan(x, y):
 _no_nan.defjvps(lambda dx, _, x, y: jnp.where(y == 0, 0, dx) * y, lambda dy, _, x, y: scaled(x, dy, (True, True)))
 
 
-def _where_not_zero(fn):
+def _where_not_zero(name, fn):
     """``x * fn(y)``, and 0 where x is 0, whatever y is."""
 
     def product(x, y):
         x, y = _alike(x, y)
         return jnp.where(x == 0, 0, x * fn(jnp.where(x == 0, 1, y)))
 
+    product.__name__ = name
     return product
 
 
@@ -333,9 +334,9 @@ BINARY: dict[str, tuple[Any, ...]] = {
     "squared_difference": (_squared_difference, "Ifc", "(x - y) squared."),
     "divide_no_nan": (_divide_no_nan, NUMBER, "x / y, and 0 where y is 0."),
     "multiply_no_nan": (_on_alike(_no_nan), FIELD, "x * y, and 0 where y is 0, even if x is infinite or NaN."),
-    "xlogy": (_where_not_zero(jnp.log), FIELD, "x * log(y), and 0 where x is 0."),
-    "xlog1py": (_where_not_zero(jnp.log1p), FIELD, "x * log1p(y), and 0 where x is 0."),
-    "xdivy": (_where_not_zero(jnp.reciprocal), FIELD, "x / y, and 0 where x is 0."),
+    "xlogy": (_where_not_zero("xlogy", jnp.log), FIELD, "x * log(y), and 0 where x is 0."),
+    "xlog1py": (_where_not_zero("xlog1py", jnp.log1p), FIELD, "x * log1p(y), and 0 where x is 0."),
+    "xdivy": (_where_not_zero("xdivy", jnp.reciprocal), FIELD, "x / y, and 0 where x is 0."),
     "less": (jnp.less, REAL, "x < y."),
     "less_equal": (jnp.less_equal, REAL, "x <= y."),
     "greater": (jnp.greater, REAL, "x > y."),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 import inspect
 import itertools
 import keyword
@@ -184,11 +185,11 @@ def _nearly(
     if any(is_name(arg) and f"{{{i}}}" not in template for i, arg in enumerate(args)):
         return None
     with contextlib.suppress(Exception):  # it does not fit, or cannot be written
-        text = template
-        static = op.bound[1] if op.bound and re.search("[A-Z]{3}", template) else {}
-        for key, value in static.items():
-            text = text.replace(key.upper(), literal(_one(value)))
-        text = text.replace(", keepdims=False", "")
+        for key, value in op.bound[1].items() if op.bound else ():
+            template = re.sub(rf"(, \w+=)?\b{key.upper()}\b", functools.partial(_given, value), template)
+        text, _, condition = re.sub(r"\*\(([\d, ]+)\)", r"\1", template).partition(" if ")
+        if condition and not eval(condition):
+            return None
         texts = [f"({arg})" if arg.startswith("-") else arg for arg in args]
         symbols = [f"a{i}" if is_name(arg) else arg for i, arg in enumerate(texts)]
         code = compile(fill(text, symbols), "<spelling>", "eval")
@@ -199,6 +200,13 @@ def _nearly(
         if _same_at(lambda *xs: jax.tree.leaves(op.fn(*xs)), spelled, inputs, active_ins):
             return fill(text, texts)
     return None
+
+
+def _given(value: Any, found: re.Match[str]) -> str:
+    """A static argument in a spelling: an option that is off is left out."""
+    if found[1] and (value is None or value is False):
+        return ""
+    return (found[1] or "") + literal(_one(value))
 
 
 def _is_ours(op: Op) -> bool:
@@ -287,8 +295,11 @@ def _facts(closed: JaxProgram, holes: Sequence[str], static: tuple) -> dict[str,
     facts["axis"] = [str(y) for x in known for y in ((x[0], x) if isinstance(x, tuple) and len(x) == 1 else (x,))]
     indexed = [eqn.params["dimension_numbers"] for eqn in equations if eqn.primitive.name == "gather"]
     facts["indexed"] = [str(x.start_index_map[0]) for x in indexed if x.start_index_map]
-    if len(static) == 2 and isinstance(static[0], tuple) and len(set(static[0])) == 1:
-        facts["parts"] = [f"{len(static[0])}, {static[1]}"]  # of a split
+    for sizes, axis in (
+        (eqn.params["sizes"], eqn.params["axis"]) for eqn in equations if eqn.primitive.name == "split"
+    ):
+        ends = [*itertools.accumulate(sizes[:-1])]
+        facts["parts"] = [f"{ends if len({*sizes}) > 1 else len(sizes)}, {axis}"]
     facts["static"] = list(_from_static(static))
     return facts
 
@@ -474,7 +485,13 @@ def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
     Only JAX's own primitives are computed, without programs in them: others may be, or call, Python of the user's.
     """
     name, out = eqn.primitive.name, eqn.outvars[0].aval
-    if name in ("copy", "copy_p") or name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
+    if (
+        name in ("copy", "copy_p")
+        or name == "optimization_barrier"
+        and len(ins) == 1
+        or name == "convert_element_type"
+        and eqn.invars[0].aval.dtype == out.dtype
+    ):
         return ins[0]
     whole = name == "dynamic_slice" or name == "slice" and set(eqn.params["strides"] or [1]) == {1}
     if whole and eqn.invars[0].aval.shape == out.shape:

@@ -118,6 +118,35 @@ SPELLED = {
     ],
     "tf.nn.softmax_cross_entropy_with_logits(labels=tf.eye(3), logits=x)": ["-jnp.sum(c * jax.nn.log_softmax(x)"],
     "tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.eye(3), logits=x)": ["jax.nn.softplus(x) - x * c"],
+    "tf.linalg.cholesky(tf.matmul(x, x, transpose_b=True) + tf.eye(3))": ["y = jnp.linalg.cholesky(x @ x.T + "],
+    "tf.linalg.logdet(tf.matmul(x, x, transpose_b=True) + tf.eye(3))": ["y = jnp.linalg.slogdet(x @ x.T + ", ")[1]"],
+    "tf.linalg.triangular_solve(x + 1.0, x)": ["jax.scipy.linalg.solve_triangular(x + 1.0, x, lower=True)"],
+    "tf.linalg.triangular_solve(x + 1.0, x, adjoint=True)": ["(x + 1.0, x, trans=1, lower=True)"],
+    "tf.linalg.eigh(x + tf.transpose(x) + 2.0 * tf.linalg.diag([1.0, 2.0, 4.0]))[0]": ["jnp.linalg.eigh(jnp.tril("],
+    "tf.linalg.band_part(x + 1.0, -1, 0)": ["y = jnp.tril(x + 1.0)"],
+    "tf.linalg.band_part(x + 1.0, 1, -1)": ["y = jnp.triu(x + 1.0, -1)"],
+    "tf.linalg.matvec(x, x[0])": ["y = x @ x[0]"],
+    "tf.norm(x)": ["y = jnp.linalg.norm(x)"],
+    "tf.norm(x + 1.0, ord=1, axis=0, keepdims=True)": ["jnp.linalg.norm(x + 1.0, ord=1, axis=0, keepdims=True)"],
+    "tf.einsum('ii->i', x)": ['y = jnp.einsum("ii->i", x)'],
+    "tf.clip_by_norm(x, 2.0)": ["y = x * 2.0 / jnp.maximum(jnp.linalg.norm(x), 2.0)"],
+    "tf.scatter_nd([[3], [0], [0]], x, [4, 3])": ["y = jnp.zeros((4, 3)).at[c[:, 0]].add(x)"],
+    "tf.scatter_nd([[3, 1], [0, 0]], x[0, :2], [4, 3])": [".at[tuple(jnp.moveaxis(c, -1, 0))].add(x[0, :2])"],
+    "tf.nn.weighted_cross_entropy_with_logits(tf.eye(3), x + 0.1, 2.0)": ["* t0", "* jax.nn.softplus(-t0)"],
+    "tf.nn.log_poisson_loss(tf.eye(3), x)": ["y = jnp.exp(x) - x * c"],
+    "tf.nn.batch_normalization(x, x[0], x[1] + 1.0, x[2], x[1], 0.1)": ["(x - x[0]) / jnp.sqrt(x[1] + 1.0 + 0.1) * "],
+    "tf.math.xlog1py(x + 1.0, x)": ["y = jax.scipy.special.xlog1py(x + 1.0, x)"],
+    "x * tf.math.zero_fraction(x)": ["y = x * jnp.mean(x == 0)"],
+    "tf.sort(x, direction='DESCENDING')": ["y = jnp.sort(x, axis=-1, descending=True)"],
+    "tf.pad(x, [[1, 1], [0, 2]])": ["y = jnp.pad(x, ((1, 1), (0, 2)))"],
+    "tf.pad(x, [[1, 1], [0, 2]], constant_values=4.0)": ["y = jnp.pad(x, ((1, 1), (0, 2)), constant_values="],
+    "tf.split(x, [1, 2])[1]": ["_, y = jnp.split(x, [1], 0)"],
+    "x * tf.cast(x > 0.5, tf.float32)": ["y = x * (x > 0.5).astype(jnp.float32)"],
+    "tf.nn.max_pool2d(tf.reshape(x, [1, 3, 3, 1]), 2, 1, 'VALID')": [
+        "jax.lax.reduce_window(",
+        "(1, 2, 2, 1), (1, 1, 1, 1)",
+    ],
+    "tf.image.resize(tf.reshape(x, [1, 3, 3, 1]), [2, 2])": ["jax.image.resize("],
 }
 
 
@@ -131,6 +160,29 @@ def test_spelling(text):
     for part in SPELLED[text]:
         assert part in function.code, function.code
     np.testing.assert_allclose(pasted(function)(x), np.asarray(y), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda c: tf.linalg.band_part(c, 0, -1),
+        lambda c: tf.linalg.band_part(c, 1, 1),
+        lambda c: tf.linalg.triangular_solve(c + tf.eye(3), tf.eye(3), lower=False),
+        lambda c: tf.linalg.triangular_solve(c + tf.eye(3), tf.eye(3), adjoint=True),
+        lambda c: tf.cumsum(c, exclusive=True),
+        lambda c: tf.cumsum(c, reverse=True),
+        lambda c: tf.norm(c, ord=1, axis=0),
+        lambda c: tf.sort(c, axis=0),
+        lambda c: tf.math.xlog1py(c, c + 2.0),
+    ],
+)
+def test_what_is_the_same_at_zeros_alone_is_not_taken(fn):
+    x, zeros, other = jnp.ones((3, 3)), jnp.zeros((3, 3)), jnp.arange(9.0).reshape(3, 3)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(x * fn(zeros))
+    function = tape.as_function(y, x, arguments={"c": zeros})
+    np.testing.assert_allclose(pasted(function)(x, other), jnp.sum(x * jnp.asarray(fn(other))), rtol=1e-6)
 
 
 # Where TensorFlow's function has another slope, or another way through a `where`, than jnp's of the same name.
