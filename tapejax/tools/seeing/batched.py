@@ -6,51 +6,53 @@ JAX runs that function with an axis more in all that depends on the batch. It is
 
 from __future__ import annotations
 
+import ast
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Iterator, Sequence, Set
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from ...jaxprs import contents
 from ...jaxprs.canonical import UncacheableError
-from ...jaxprs.evaluate import evaluate
-from ...jaxprs.fence import Literal
-from ...jaxprs.lifting import run_equation
-from ...jaxprs.types import JaxProgram, Value, Values
+from ...jaxprs.fence import Literal, jaxpr_as_fun
+from ...jaxprs.types import JaxProgram, Value, Values, Where
 from ...places import transformation
 from ...tape import active
 from ...tape.operation import Op
 from ...tape.recording import Entry
 from ..writing.congruence import congruent
 from ..writing.graph import ValueMap, ValueSet
-from ..writing.unbatching import unbatched
-from .regions import Fold, Region, restricted, run
+from ..writing.unbatching import Unbatched, Unclear, Unsure, unbatched
+from .listing import expression_at
+from .regions import Fold, Region, part, restricted, run
 from .spelling import normal_form
 
-Rows: TypeAlias = ValueMap[tuple[Value, int | None]]  # what values are for the first example, and the axis of the batch
-
-# Inputs of which it is not sure whether they have an axis of the batch: so many are tried in both ways.
-UNSURE = 4
+# So many ways are tried in which inputs may have an axis of the batch.
+TRIES = 64
 
 
 class MappedOp(Op):
     """`jax.vmap` of what `entries` do: (inputs with an axis of the batch, other inputs) -> the results for the batch.
 
     Args:
-      entries: what the function does for the first example.
-      rows: of each input with that axis the row of the first example.
+      entries: what the function does for one example.
+      rows: of each input with that axis the row of that example.
       others: the other inputs.
-      ends: the results for the first example.
+      ends: the results for it.
+      axes: of each input with that axis which it is.
+      to: the axis of the batch in the results.
     """
 
-    __slots__ = ("entries", "rows", "others", "ends", "axes")
+    __slots__ = ("entries", "rows", "others", "ends", "axes", "to", "place")
+    place: Where  # of the call in the source
 
-    def __init__(self, entries: Sequence[Entry], rows: Values, others: Values, ends: Values, axes: Sequence[int]):
+    def __init__(
+        self, entries: Sequence[Entry], rows: Values, others: Values, ends: Values, axes: Sequence[int], to: int
+    ):
         super().__init__("vmap", self._run)
-        self.entries, self.rows, self.others, self.ends, self.axes = entries, rows, others, ends, axes
+        self.entries, self.rows, self.others, self.ends, self.axes, self.to = entries, rows, others, ends, axes, to
 
     def _run(self, *inputs: Value) -> list[Value]:
         batch, others = inputs[: len(self.rows)], inputs[len(self.rows) :]
@@ -59,19 +61,14 @@ class MappedOp(Op):
             known = [*zip(self.rows, rows, strict=True), *zip(self.others, others, strict=True)]
             return run(self.entries, self.ends, ValueMap(known))
 
-        return list(jax.vmap(one, in_axes=tuple(self.axes))(*batch))
+        return list(jax.vmap(one, in_axes=tuple(self.axes), out_axes=self.to)(*batch))
 
 
 def recognised(region: Region, fold: Fold) -> list[Entry] | None:
     """One entry for what `jax.vmap` ran; None if it is not recognised."""
-    results = region.results(region.entries)
-    entries = restricted(region.entries, results)
-    made = ValueSet(x for entry in entries for x in entry.outputs)
-    inputs = [x for x in ValueSet(x for entry in entries for x in entry.inputs) if x not in made]
-    inputs = [x for x in inputs if isinstance(x, jax.Array)]
-    sizes = {x.shape[0] if x.ndim else 0 for x in results}
-    if len(sizes) != 1 or 0 in sizes:
-        return None
+    entries, results = region.entries, region.results(region.entries)
+    taken = ValueSet(x for entry in entries for x in entry.inputs) - ValueSet(x for e in entries for x in e.outputs)
+    inputs = [x for x in taken if isinstance(x, jax.Array)]
     recorded = jax.make_jaxpr(lambda *xs: run(entries, results, ValueMap(zip(inputs, xs, strict=True))))(*inputs)
     if recorded.effects or contents.contains(recorded, "pure_callback"):
         return None
@@ -79,35 +76,161 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
         form = normal_form(recorded)
     except UncacheableError:  # a rule in it may be another one each time
         return None
-    for batch in _batches(inputs, *sizes):
-        try:
-            rows = Rows((x, (jax.lax.index_in_dim(x, 0, keepdims=False), 0)) for x in batch)
-            alone, ends = _one_example(region.entries, results, rows)
-            given = [rows[x][0] for x in batch]
-            others = [x for x in inputs if x not in ValueSet(batch)]
-            op = MappedOp(restricted(alone, ends), given, others, ends, [0] * len(batch))
-            again = normal_form(jax.make_jaxpr(op.fn)(*batch, *others), _keys([*batch, *others], inputs))
-        except Exception:  # an equation without a rule, or what has no meaning for one example
-            continue
-        if congruent(again, form):
-            used, level = ValueSet(ends), region.level
-            op.entries = _inner(restricted(fold(alone, used, level + 1), ends), region)
-            return [Entry(op, (*batch, *others), tuple(results), region.where(), None, region.calls())]
+    keys = ValueMap((x, ("input", i)) for i, x in enumerate(inputs))
+    programs = [jax.make_jaxpr(entry.op.fn)(*entry.inputs) for entry in entries]
+    axes, outs = _axes(region)
+    for to in outs:
+        rows = _rows(inputs, axes, {x.shape[to : to + 1] for x in results}, region.level)
+        for uses in _ways(entries, programs, rows, results, to):
+            try:
+                alone: list[Entry] = []
+                ends = _one_example(entries, programs, uses, results, to, alone)
+                op, arrays = _mapped(restricted(alone, ends), ends, rows, to)
+                again = normal_form(jax.make_jaxpr(op.fn)(*arrays), list(map(keys.__getitem__, arrays)))
+            except Exception:  # what has no meaning for one example
+                continue
+            if congruent(again, form):
+                used, level = ValueSet(ends), region.level
+                op.place = region.where()
+                op.entries = _inner(restricted(fold(alone, used, level + 1), ends), region)
+                return [Entry(op, tuple(arrays), tuple(results), region.where(), None, region.calls())]
     return None
 
 
-def _keys(order: Values, inputs: Values) -> list[tuple[str, int]]:
-    """The keys of `inputs` in a form, in another order."""
-    keys = ValueMap((x, ("input", i)) for i, x in enumerate(inputs))
-    return [keys[x] for x in order]
+def _axes(region: Region) -> tuple[Sequence[int], Sequence[int]]:
+    """The axes that the source names for `jax.vmap`, and may mean: of inputs, and of results."""
+    place = region.where()
+    match expression_at(*place) if place else None:
+        case ast.Call(func=ast.Call() as of):
+            named: dict[str, list[int]] = {"in_axes": [], "out_axes": []}
+            for keyword in (node for node in ast.walk(of) if isinstance(node, ast.keyword)):
+                numbers = (node.value for node in ast.walk(keyword.value) if isinstance(node, ast.Constant))
+                named.setdefault(keyword.arg or "", []).extend(x for x in numbers if type(x) is int)
+            return [*dict.fromkeys([*named["in_axes"], 0])], [*dict.fromkeys([*named["out_axes"], 0])]
+    return (0, 1, 2), (0,)  # a function that was made before
 
 
-def _batches(inputs: Values, size: int) -> Iterator[list[Value]]:
-    """Which inputs may have the axis of the batch, as their first one: all that can, or fewer."""
-    able = [x for x in inputs if jnp.ndim(x) and x.shape[0] == size]
-    for count in range(min(len(able), UNSURE + 1) if len(able) <= UNSURE else 1):
-        for left in itertools.combinations(able, count):
-            yield [x for x in able if x not in ValueSet(left)]
+def _rows(inputs: Values, axes: Sequence[int], sizes: Set[Sequence[int]], level: int) -> ValueMap[list[Unbatched]]:
+    """What each input may be for one example: its row along an axis, or the input itself. Each level has another example: with
+    two that are the same, as in pairs of rows, it could not be told by numbers of which a gradient is."""
+
+    def of(x: Value) -> list[Unbatched]:
+        able = [axis for axis in axes if {x.shape[axis : axis + 1]} == sizes]
+        return [
+            *(Unbatched(jax.lax.index_in_dim(x, level % x.shape[axis], axis, keepdims=False), axis) for axis in able),
+            Unbatched(x),
+        ]
+
+    return ValueMap((x, of(x)) for x in inputs)
+
+
+class _Uses:
+    """The uses of inputs, each of which may be of another of its `rows`, in all ways one after the other.
+
+    `each`: whether an input may be one at one instruction and another at the next, or as one operand and the next.
+    """
+
+    def __init__(self, rows: ValueMap[list[Unbatched]], each: bool):
+        self.rows, self.each = rows, each
+        self._taken: list[int] = []  # by decision the row
+        self._start()
+
+    def _start(self) -> None:
+        self._counts, self._known = list[int](), dict[Hashable, int]()
+
+    def row(self, x: Value, calls: Hashable, numbers: Iterator[int]) -> Unsure:
+        """What an input is in an entry with these `calls`."""
+        return Unsure(self.rows[x], lambda: self._choose(x, (id(x), calls, next(numbers)) if self.each else id(x)))
+
+    def _choose(self, x: Value, key: Hashable) -> int:
+        if key not in self._known:
+            if len(self._counts) == len(self._taken):
+                self._taken.append(0)
+            self._known[key] = self._taken[len(self._counts)]
+            self._counts.append(len(self.rows[x]))
+        return self._known[key]
+
+    def begin_next(self) -> bool:
+        """Begins the next way, if there is one."""
+        del self._taken[len(self._counts) :]
+        while self._taken and self._taken[-1] + 1 == self._counts[len(self._taken) - 1]:
+            self._taken.pop()
+        self._taken[-1:] = [x + 1 for x in self._taken[-1:]]
+        self._start()
+        return bool(self._taken)
+
+
+def _ways(
+    entries: Sequence[Entry], programs: Sequence[JaxProgram], rows: ValueMap[list[Unbatched]], results: Values, to: int
+) -> Iterator[_Uses]:
+    """The ways in which it can be said what is done to one example."""
+    for each in (False, True):
+        uses, tries = _Uses(rows, each), 0
+        while not tries or tries < TRIES and uses.begin_next():
+            tries += 1
+            try:
+                _one_example(entries, programs, uses, results, to)
+            except Unclear:
+                continue
+            yield uses
+
+
+def _one_example(
+    entries: Sequence[Entry],
+    programs: Sequence[JaxProgram],
+    uses: _Uses,
+    results: Values,
+    to: int,
+    alone: list[Entry] | None = None,
+) -> list[Value]:
+    """The results for one example; `alone` gets the entries, which are run for it, if there is one."""
+    rows, wanted = ValueMap[Unbatched](), ValueSet(results)
+    for entry, program in zip(entries, programs, strict=True):
+        uncertain = functools.partial(uses.row, calls=entry.calls, numbers=itertools.count())
+        given = [uncertain(x) if x in uses.rows else rows.get(x, Unbatched(x)) for x in entry.inputs]
+        ends = [i for i, x in enumerate(entry.outputs) if x in wanted]
+        own, outs = unbatched(program, given, ends, to)
+        if alone is not None:
+            plain = tuple([x if isinstance(row, Unsure) else row.x for x, row in zip(entry.inputs, given, strict=True)])
+            outs = _alone(entry._replace(inputs=plain), own, jax.tree.leaves(given), outs, alone)
+        rows.update(zip(entry.outputs, outs, strict=True))
+    if any(rows[x].axis != to for x in results):
+        raise Unclear("results")
+    return [rows[x].x for x in results]
+
+
+def _alone(
+    entry: Entry, program: JaxProgram, given: Values, outs: list[Unbatched], alone: list[Entry]
+) -> list[Unbatched]:
+    """What an entry makes for one example, of the `program`'s inputs; `alone` gets the entry for that."""
+    leaves, structure = jax.tree.flatten(outs)
+    known = _aliases(program, given)
+    if all(out.axis is None for out in outs):
+        alone.append(entry)
+        same = {id(out.x): x for out, x in zip(outs, entry.outputs, strict=True)}
+        known = [same.get(id(leaf), x) for leaf, x in zip(leaves, known, strict=True)]
+    new = [i for i, x in enumerate(known) if x is None]
+    if new:
+        op = Op(entry.op.name, jaxpr_as_fun(program))
+        one = part(entry._replace(op=op, inputs=tuple(given), outputs=tuple(known), residuals=None), new)
+        made = active.distinct(one.op.fn(*one.inputs), one.inputs)
+        alone.append(one._replace(outputs=tuple(made)))
+        for i, x in zip(new, made, strict=True):
+            known[i] = x
+    rows: list[Unbatched] = jax.tree.unflatten(structure, known)
+    return rows
+
+
+def _mapped(
+    entries: Sequence[Entry], ends: Values, rows: ValueMap[list[Unbatched]], to: int
+) -> tuple[MappedOp, list[Value]]:
+    """The operation for a batch of what `entries` do to one example, and its inputs."""
+    used = ValueSet([*ends, *(x for entry in entries for x in entry.inputs)])
+    inputs = [(x, row.x, row.axis) for x, each in rows.items() for row in each if row.x in used]
+    batch = [(x, row, axis) for x, row, axis in inputs if axis is not None]
+    others = [x for x, _, axis in inputs if axis is None]
+    op = MappedOp(entries, [row for _, row, _ in batch], others, ends, [axis for *_, axis in batch], to)
+    return op, [*(x for x, *_ in batch), *others]
 
 
 def _inner(entries: Sequence[Entry], region: Region) -> list[Entry]:
@@ -119,36 +242,8 @@ def _inner(entries: Sequence[Entry], region: Region) -> list[Entry]:
     ]
 
 
-def _one_example(entries: Sequence[Entry], results: Values, rows: Rows) -> tuple[list[Entry], list[Value]]:
-    """The entries for one example, and the results. `rows`: of what has an axis of the batch."""
-    alone = []
-    for entry in entries:
-        given, axes = zip(*[rows.get(x, (x, None)) for x in entry.inputs], strict=True) if entry.inputs else ((), ())
-        ends = [i for i, x in enumerate(entry.outputs) if x in ValueSet(results)]
-        if all(axis is None for axis in axes) and not ends:
-            alone.append(entry._replace(inputs=given))
-            continue
-        program, outs = unbatched(jax.make_jaxpr(entry.op.fn)(*entry.inputs), axes, given, ends)
-        known = _aliases(program, given)
-        new = [i for i, x in enumerate(known) if x is None]
-        if new:
-            op = Op(entry.op.name, functools.partial(_evaluated, program, new))
-            made = active.distinct(op.fn(*given), given)
-            known = [next(it) if x is None else x for it in [iter(made)] for x in known]
-            alone.append(entry._replace(op=op, inputs=given, outputs=tuple(made), residuals=None))
-        rows.update(zip(entry.outputs, zip(known, outs, strict=True), strict=True))
-    if any(rows[x][1] != 0 for x in results):
-        raise ValueError("a result has another axis of the batch")
-    return alone, [rows[x][0] for x in results]
-
-
 def _aliases(program: JaxProgram, given: Values) -> list[Any]:
     """For each result the input that it is; None where it is computed."""
     jaxpr = contents.open_jaxpr(program)
     of = dict(zip(jaxpr.invars, given, strict=True))
     return [None if isinstance(v, Literal) else of.get(v) for v in jaxpr.outvars]
-
-
-def _evaluated(program: JaxProgram, wanted: Sequence[int], *inputs: Value) -> list[Value]:
-    outs = evaluate(program, inputs, functools.partial(run_equation, {}))
-    return [jnp.asarray(outs[i]) for i in wanted]

@@ -12,7 +12,7 @@ from ...tape.recording import Recording
 from ..writing.graph import ValueMap, ValueSet
 from . import layout, rolling, scopes
 from .callers import Line, Running, calls_of
-from .listing import identifier, operands
+from .listing import expression_at, identifier, name_of_operand
 from .recorded import Scope, Within, Writer
 from .scopes import Definition, Statement, new_key
 
@@ -50,12 +50,15 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     outs = [i for i, x in enumerate(line.outputs) if x in scope.used]
     results: list[ast.expr] = [ast.Name(inner.key(op.ends[i]), ast.Load()) for i in outs]
     statements = writer.block(lines, depth, inner)
-    order = _order(writer, line, batch)
+    order = _named(writer, line, batch)
     arguments = [writer.argument(batch[i], i in line.active_ins, scope) for i in order]
     parameters = [inner.key(op.rows[i]) for i in order]
-    for key, argument in zip(parameters, arguments, strict=True):
-        if argument.isidentifier():
-            writer.names.arguments[key] = argument
+    names = writer.names
+    for own, key, argument in zip(order.values(), parameters, arguments, strict=True):
+        if own := own or next((names.hints.get(inner, "") for inner, of in names.arguments.items() if of == key), ""):
+            names.hints[key] = own
+        elif argument.isidentifier():
+            names.arguments[key] = argument
     for i in outs:  # it is the result of the call that has the name
         writer.names.hints.pop(inner.keys[op.ends[i]], None)
     function = Definition(parameters, statements, layout.one_or_tuple(results))
@@ -63,17 +66,31 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     writer.names.hints[of] = identifier("example")
     rolling.roll(function, writer.names, writer.shapes)
     scopes.inline(function, writer.names, depth + 2)
-    axes = "" if not any(op.axes) else f", in_axes={tuple([op.axes[i] for i in order])}"
-    call = layout.parsed(f"jax.vmap({of}{axes})({', '.join(arguments)})")
+    axes = [op.axes[i] for i in order]
+    options = f", in_axes={tuple(axes) if len({*axes}) > 1 else axes[0]}" if any(axes) else ""
+    options += f", out_axes={op.to}" if op.to else ""
+    call = layout.parsed(f"jax.vmap({of}{options})({', '.join(arguments)})")
     return [Statement([of], function=function), Statement([scope.key(line.outputs[i]) for i in outs], call)]
 
 
-def _order(writer: Writer, line: Line, batch: Values) -> list[int]:
-    """The positions of what a function is mapped over, in the order in which the source hands it over."""
-    here = line.calls[-1:]
-    names = operands(here[0].code, here[0].place) if here else ()
-    places = {name: i for i, name in enumerate(names)}
-    return sorted(range(len(batch)), key=lambda i: places.get(writer.called.get(batch[i]), len(names)))
+def _named(writer: Writer, line: Line, batch: Values) -> dict[int, str]:
+    """The positions of what a function is mapped over, in the order in which the source has it, and what a lambda calls the
+    rows of each."""
+    op: Any = line.op
+    match expression_at(*op.place) if op.place else None:
+        case ast.Call(func=ast.Call(args=[ast.Lambda(args=ast.arguments(args=own)), *_]), args=given):
+            parameters = [arg.arg for arg in own]
+        case ast.Call(args=given):
+            parameters = [""] * len(given)
+        case _:
+            return dict.fromkeys(range(len(batch)), "")
+    names = {
+        name_of_operand(x, items=True): (i, own) for i, (x, own) in enumerate(zip(given, parameters, strict=False))
+    }
+    called = [*names] if len(given) == len(batch) == 1 else [writer.called.get(x) for x in batch]
+    writer._note(line.calls[-1].call, ((x, name) for x, name in zip(batch, called, strict=True) if name in names))
+    known = [(names.get(name, (len(names), "")), i) for i, name in enumerate(called)]
+    return {i: own for (_, own), i in sorted(known)}
 
 
 def lines_inside(

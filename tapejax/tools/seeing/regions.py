@@ -101,13 +101,13 @@ def parts(entries: Sequence[Entry], wanted: Iterable[Value]) -> list[Entry | Non
     for entry in reversed(entries):
         kept = [i for i, x in enumerate(entry.outputs) if x in used]
         whole = len(kept) == len(entry.outputs) or type(entry.op) is not Op
-        part = (entry if whole else _part(entry, kept)) if kept else None
-        leading.append(part)
-        used.update(() if part is None else part.inputs)
+        own = (entry if whole else part(entry, kept)) if kept else None
+        leading.append(own)
+        used.update(() if own is None else own.inputs)
     return leading[::-1]
 
 
-def _part(entry: Entry, kept: Sequence[int]) -> Entry:
+def part(entry: Entry, kept: Sequence[int]) -> Entry:
     """An entry with some of its results, and the inputs that these depend on."""
     flat = jax.make_jaxpr(lambda *xs: _outputs(entry.op, xs, kept))(*entry.inputs)
     jaxpr = contents.open_jaxpr(flat)

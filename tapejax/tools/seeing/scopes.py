@@ -295,7 +295,7 @@ def _moved(
     if keys_of(result)[out]:
         result = layout.replaced(result, {out: expression})
         shown = layout.statement("return ", names.likely(result), INDENT * depth, names.width)
-        several = isinstance(result, (ast.Tuple, ast.List, ast.Dict))
+        several = isinstance(result, (ast.Tuple, ast.List, ast.Dict)) or result is expression  # the whole result
         if max(map(len, shown)) > names.width or len(shown) > 1 and not several:
             return False
         function.origins = (*origins, *function.origins)

@@ -6,13 +6,15 @@ It is a guess, which the caller verifies: `jax.vmap` of the program that is foun
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import jax
 
 from ...jaxprs import contents
-from ...jaxprs.evaluate import evaluate
+from ...jaxprs.evaluate import evaluate, needed
+from ...jaxprs.fence import at_source
 from ...jaxprs.types import Equation, JaxProgram, Value
 
 
@@ -20,6 +22,7 @@ class Unclear(Exception):
     """It cannot be said what an equation does to one example."""
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass
 class Unbatched:
     """What a value is for one example: the value itself where it has no axis for the batch.
@@ -28,45 +31,62 @@ class Unbatched:
     """
 
     x: Value
-    axis: int | None = None
+    axis: int | None = dataclasses.field(default=None, metadata={"static": True})
     plain: Value = None
-    dims: tuple[int, ...] = ()
+    dims: tuple[int, ...] = dataclasses.field(default=(), metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Unsure:
+    """What may be one of several for one example; at each use it is asked which."""
+
+    rows: list[Unbatched]
+    choose: Callable[[], int] = dataclasses.field(metadata={"static": True})
 
 
 Rule: TypeAlias = Callable[[Equation, list[Unbatched]], list[Unbatched]]
 
 
 def unbatched(
-    program: JaxProgram, axes: Sequence[int | None], rows: Sequence[Value], results: Sequence[int] = ()
-) -> tuple[JaxProgram, list[int | None]]:
-    """What a program does to one example, and the axes of the batch in its results.
+    program: JaxProgram, rows: Sequence[Unbatched | Unsure], results: Sequence[int] = (), to: int = 0
+) -> tuple[JaxProgram, list[Unbatched]]:
+    """What a program does to one example, as a program whose inputs are the leaves of `rows`; and what the leaves of its
+    results are.
 
     Args:
       program: what was run for the batch.
-      axes: of each input the axis of the batch; None where it has none.
-      rows: inputs for one example; where there is no axis, the input itself.
-      results: of these results the first axis is the batch, also where they do not depend on it.
+      rows: the inputs for one example.
+      results: of these results `to` is the axis of the batch, also where they do not depend on it.
+      to: the axis.
 
     Raises:
       Unclear: for an equation that has no rule here.
     """
-    moved: list[int | None] = []
 
-    def one(*xs: Value) -> list[Value]:
-        outs = _run(program, [Unbatched(x, axis) for x, axis in zip(xs, axes, strict=True)])
-        outs = [_at(out, 0) if i in results and out.axis is None else out for i, out in enumerate(outs)]
-        moved[:] = [out.axis for out in outs]
-        return [out.x for out in outs]
-
-    return jax.make_jaxpr(one)(*rows), moved
+    return jax.make_jaxpr(lambda *rows: _one(program, rows, results, to), return_shape=True)(*rows)
 
 
-def _run(program: JaxProgram, rows: Sequence[Unbatched]) -> list[Unbatched]:
+def _one(
+    program: JaxProgram, rows: Sequence[Unbatched | Unsure], results: Sequence[int] = (), to: int = 0
+) -> list[Unbatched]:
+    outs = _run(program, rows)
+    outs = [_at(out, to) if i in results and out.axis is None else out for i, out in enumerate(outs)]
+    return [out if out.axis is None else Unbatched(out.x, out.axis) for out in outs]
+
+
+def _run(program: JaxProgram, rows: Sequence[Unbatched | Unsure]) -> list[Unbatched]:
     def equation(eqn: Equation, given: Sequence[Any]) -> list[Unbatched]:
-        return _equation(eqn, [x if isinstance(x, Unbatched) else Unbatched(x) for x in given])
+        with at_source(eqn):
+            return _equation(eqn, list(map(_row, given)))
 
-    outs = evaluate(program, rows, equation)
-    return [x if isinstance(x, Unbatched) else Unbatched(x) for x in outs]
+    return list(map(_row, evaluate(program, rows, equation)))
+
+
+def _row(x: Any) -> Unbatched:
+    if isinstance(x, Unsure):
+        return x.rows[x.choose()]
+    return x if isinstance(x, Unbatched) else Unbatched(x)
 
 
 def _equation(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
@@ -169,6 +189,22 @@ def _along(key: str) -> Rule:
     return rule
 
 
+def _stack(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    moving, axis = next(row.axis for row in rows if row.axis is not None), eqn.params["axis"]
+    if any(row.axis not in (None, moving) for row in rows):
+        raise Unclear("axes")
+    xs = [(_at(row, moving) if row.axis is None else row).x for row in rows]
+    (x,) = _bound(eqn, xs, axis=axis - (axis > moving))
+    return [Unbatched(x, moving + (axis <= moving))]
+
+
+def _unstack(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    moving, axis = _moving(rows[0].axis), eqn.params["axis"]
+    if axis == moving:
+        raise Unclear("along the batch")
+    return [Unbatched(x, moving - (axis < moving)) for x in _bound(eqn, [rows[0].x], axis=axis - (axis > moving))]
+
+
 def _transpose(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     (row,), order = rows, [*map(int, eqn.params["permutation"])]
     own = _shifted(order, _moving(row.axis))
@@ -237,6 +273,60 @@ def _leading(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     return [Unbatched(x, 0) for x in _bound(eqn, [row.x for row in rows])]
 
 
+def _scan(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    """A loop: the batch is the first axis of its state, and the second one of its rows, of which a round has the first."""
+    consts, carry = contents.scan_counts(eqn.params)
+    state, sliced = range(consts, consts + carry), range(consts + carry, len(rows))
+    rows = [
+        _at(x, 0) if i in state and x.plain is not None and x.axis is None and 0 not in x.dims else x
+        for i, x in enumerate(rows)
+    ]
+    if any(x.axis not in (None, int(i in sliced)) for i, x in enumerate(rows)):
+        raise Unclear("loop")
+    varying = [i - consts for i in state if rows[i].axis is not None]
+    given = [Unbatched(v.aval, None if x.axis is None else 0) for v, x in zip(eqn.invars, rows, strict=True)]
+    for i, row in enumerate(given):
+        row.x = row.x.update(shape=row.x.shape[(i in sliced) + (row.axis is not None) :])
+    body, outs = unbatched(eqn.params["jaxpr"], given, varying)
+    moving = [i for i, out in enumerate(outs[:carry]) if out.axis == 0]
+    if moving != varying or any(out.axis or out.plain is not None for out in outs):
+        raise Unclear("state")
+    info = contents.open_jaxpr(eqn.params["jaxpr"]).debug_info
+    if info.arg_names is not None:
+        info = info._replace(result_paths=_paths(info.arg_names[consts : consts + carry], len(outs) - carry))
+    jaxpr = body.jaxpr
+    equations = [each for each, _ in needed(body, jaxpr.outvars)]
+    xs = _bound(eqn, [row.x for row in rows], jaxpr=body.replace(jaxpr=jaxpr.replace(eqns=equations, debug_info=info)))
+    return [
+        Unbatched(x, None if out.axis is None else int(i >= carry))
+        for i, (x, out) in enumerate(zip(xs, outs, strict=True))
+    ]
+
+
+def _paths(state: Sequence[str], rows: int) -> tuple[str, ...]:
+    """Where a function gives the next state, and rows, which JAX does not say of a batch: as where it takes the state."""
+    parts = [re.fullmatch(r"(\w*)(.*)", name).groups() for name in state]  # type: ignore[union-attr]
+    roots = [*dict.fromkeys(root for root, _ in parts)]
+    places = (f"[{roots.index(root)}]" * (len(roots) > 1) + path for root, path in parts)
+    return *(f"result[0]{place}" for place in places), *(f"result[1]{f'[{i}]' * (rows > 1)}" for i in range(rows))
+
+
+def _gather(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
+    (array, indices), dims, sizes = rows, eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
+    if {array.axis, indices.axis} - {0, None}:
+        raise Unclear("gather")
+    offsets, places = dims.offset_dims, dims.start_indices_batching_dims
+    if array.axis is not None:
+        own = {"collapsed_slice_dims": dims.collapsed_slice_dims, "operand_batching_dims": dims.operand_batching_dims}
+        own = {key: _shifted(axes, 0) for key, axes in (own | {"start_index_map": dims.start_index_map}).items()}
+        dims, sizes = dims._replace(**own), sizes[1:]
+    dims = dims._replace(
+        offset_dims=_shifted(offsets, 0),
+        start_indices_batching_dims=_shifted(places, 0) if indices.axis == 0 else places,
+    )
+    return [Unbatched(x, 0) for x in _bound(eqn, [array.x, indices.x], dimension_numbers=dims, slice_sizes=sizes)]
+
+
 def _with_rule(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     """A function of `jax.nn` that has a rule of its own."""
     info = contents.open_jaxpr(eqn.params["call_jaxpr"]).debug_info
@@ -275,5 +365,9 @@ _RULES: dict[str, Rule] = {
     "squeeze": _squeeze,
     "slice": _slice,
     "dot_general": _product,
+    "stack": _stack,
+    "unstack": _unstack,
+    "gather": _gather,
+    "scan": _scan,
     "custom_jvp_call": _with_rule,
 }

@@ -108,6 +108,82 @@ def pairwise(points, centers):
     return jax.vmap(lambda p: jax.vmap(lambda c: distance(p, c))(centers))(points)
 
 
+def pull(a, b, m):
+    d = b - a
+    return m * d / (jnp.sum(d**2) + 0.1)
+
+
+def bodies(x, masses):
+    def total(a):
+        return jnp.sum(jax.vmap(lambda b, m: pull(a, b, m))(x, masses), axis=0)
+
+    return x + 0.1 * jax.vmap(total)(x)
+
+
+def logp(x):
+    return -0.5 * jnp.sum(x**2)
+
+
+def kernel(a, b):
+    return jnp.exp(-jnp.sum((a - b) ** 2))
+
+
+def stein(x):
+    def moved(a):
+        def term(b):
+            return kernel(b, a) * jax.grad(logp)(b) + jax.grad(kernel)(b, a)
+
+        return jnp.mean(jax.vmap(term)(x), axis=0)
+
+    for _ in range(2):
+        x = x + 0.1 * jax.vmap(moved)(x)
+    return x
+
+
+def attention(x):
+    def attended(q):
+        weights = jax.nn.softmax(x @ q)
+        return weights @ x
+
+    return jnp.sum(jax.vmap(attended)(x) ** 2)
+
+
+def layer(w, c):
+    return jnp.tanh(w @ c)
+
+
+def along_columns(x, w):
+    h = jax.vmap(lambda c: layer(w, c), in_axes=1, out_axes=1)(x)
+    return h, jax.vmap(lambda c, s: jnp.cumsum(c) * s, in_axes=(1, 0))(x, jnp.sum(w, axis=1))
+
+
+def with_loops(x, w):
+    def rounds(rows):
+        def step(h, row):
+            h = jnp.tanh(w @ h + row)
+            return h, h[0]
+
+        h, firsts = jax.lax.scan(step, jnp.zeros(3), rows)
+        return h * jnp.mean(firsts)
+
+    def again(h):
+        return jax.lax.fori_loop(0, 3, lambda i, h: jnp.tanh(w @ h) + i, h)
+
+    def unrolled(h):
+        for _ in range(4):
+            h = jnp.cos(w @ h)
+        return h
+
+    return jax.vmap(unrolled)(jax.vmap(again)(jax.vmap(rounds)(x)))
+
+
+def looked_up(logits, labels):
+    def picked(rows, labels):
+        return jax.nn.log_softmax(rows)[jnp.arange(2), labels]
+
+    return jax.vmap(picked)(logits, labels.astype(int))
+
+
 def network(params, x):
     h = jax.nn.relu(params["w"].T @ x)
     return jax.nn.log_softmax(jnp.concatenate([h, h[:2] * 2.0]))[1:3].sum()
@@ -151,6 +227,12 @@ PROGRAMS = {
     pinn: ({"w": array(0, 4), "b": array(1, 4), "v": array(2, 4)}, array(3, 7)),
     per_example: (array(0, 3), array(1, 8, 3), array(2, 8)),
     pairwise: (array(0, 6, 3), array(1, 6, 3)),
+    bodies: (array(0, 5, 3), jnp.abs(array(1, 5))),
+    stein: (array(0, 5, 3),),
+    attention: (array(0, 4, 3),),
+    along_columns: (array(0, 3, 4), array(1, 4, 3)),
+    with_loops: (array(0, 4, 5, 3), array(1, 3, 3)),
+    looked_up: (array(0, 4, 2, 3), jnp.abs(array(1, 4, 2))),
     of_a_batch: (PARAMS, array(2, 5, 3)),
     gauss_newton: (array(0, 2), array(1, 8), array(2, 8)),
     natural: (array(0, 3), array(1, 8, 3), array(2, 8)),
@@ -216,18 +298,41 @@ def f(params, xs, ys, xq, yq):
             pinn,
             [
                 "    return jax.grad(jax.grad(lambda x: u",
-                "jnp.mean(jax.vmap(lambda xs: residual(params, xs))(xs) ** 2)",
+                "jnp.mean(jax.vmap(lambda x: residual(params, x))(xs) ** 2)",
             ],
         ),
         (per_example, ["grads = jax.vmap(lambda x, y: jax.grad(lambda w: squared_error(w, x, y))(w))(x, y)"]),
+        (pairwise, ["return jax.vmap(lambda p: jax.vmap(lambda c: distance(p, c))(centers))(points)"]),
         (
-            pairwise,
-            ["return jax.vmap(lambda centers: distance(points, centers))(centers)", "jax.vmap(example)(points)"],
+            bodies,
+            ["return jnp.sum(jax.vmap(lambda b, m: pull(a, b, m))(x, masses), axis=0)", "jax.vmap(lambda a: total(a"],
         ),
+        (
+            stein,
+            [
+                "return kernel(b, a) * jax.grad(logp)(b) + jax.grad(lambda b: kernel(b, a))(b)",
+                "jax.vmap(lambda a: moved(a, x))(x)",
+                "return jnp.mean(jax.vmap(lambda b: term(b, a))(x), axis=0)",
+            ],
+        ),
+        (attention, ["weights = jax.nn.softmax(x @ q)", "return jnp.sum(jax.vmap(lambda q: attended(q, x))(x) ** 2)"]),
+        (
+            along_columns,
+            ["jax.vmap(lambda c: layer(w, c), in_axes=1, out_axes=1)(x)", "in_axes=(1, 0))(x, jnp.sum(w, axis=1))"],
+        ),
+        (
+            with_loops,
+            [
+                "h, firsts = jax.lax.scan(step, jnp.zeros(3), rows)",
+                "return jax.lax.fori_loop(0, 3, lambda i, h: jnp.tanh(w @ h) + i, h)",
+                "for _ in range(4):",
+            ],
+        ),
+        (looked_up, ["return jax.nn.log_softmax(rows)[jnp.arange(2), labels]"]),
         (gauss_newton, ["j = jax.jacfwd(lambda w: residuals(w, x, y))(w)"]),
         (natural, ["j = jax.jacrev(lambda w: model(w, x))(w)"]),
         (newton, ["jax.jacfwd(jax.jacrev(lambda w: logistic"]),
-        (of_a_batch, ['h = jax.nn.relu(params["w"].T @ x)', "jnp.mean(jax.vmap(lambda xs: network("]),
+        (of_a_batch, ['h = jax.nn.relu(params["w"].T @ x)', "jnp.mean(jax.vmap(lambda x: network("]),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )

@@ -33,10 +33,6 @@ KNOWN = {
     },
     # Its code is Equinox's own primitives, for which JAX has no public function: nothing of the user's ran them.
     ("diffrax_solve", "jit"): {"order": ["diffrax_solve(a, b, c, d, e, g, h, i, j, k) of (start, rates)"]},
-    # Outside of `jit` the derivative of one of jnp's jitted functions is one operation with the value that it is of. What is cut
-    # out as the function that `jax.hessian` was given takes the tangents, too, and differs from that called elsewhere.
-    ("pinn", "plain"): {"numbered": ["net_2", "net_3"]},
-    ("pinn", "function"): {"numbered": ["net_2", "net_3"]},
 }
 
 
