@@ -42,7 +42,7 @@ from .operations import Code, pattern_of, written
 from .scopes import Definition, Key, KeyNames, Statement, new_key
 from .sourced import Sourced
 from .spelling import array_text
-from .trees import FEW, Path, item
+from .trees import Path, item
 
 _NUMBER = re.compile(r"_\d+$")
 
@@ -618,7 +618,7 @@ class Writer:
             tree = self.places.get(x, ("",))[0]
             leaves = jax.tree.leaves(self.shapes.get(tree))
             whole = tree in scope.makes and ValueSet(leaves) <= there
-            if not whole or not (scope.uses(tree) or self._is_tree(tree, [self.places[leaf] for leaf in leaves])):
+            if not whole or not (scope.uses(tree) or tree in self.nested or len(leaves) > 1):
                 yield x, None
             elif tree not in done:
                 done.add(tree)
@@ -719,15 +719,10 @@ class Writer:
             paths, names = [self.places[x] for _, x in xs], [inside.get(x) for _, x in xs]
             if inner.uses(tree) or trees.called(zip(names, (path[1:] for path in paths), strict=True)) in own:
                 return True  # by a derivative, or as the parts of a parameter
-            several = len(xs) > 1 and not {*names} <= own  # of which each is no parameter
-            return several and self._is_tree(tree, paths) and not (few and scopes.is_key(tree))
+            return len(xs) > 1 and not {*names} <= own and not (few and scopes.is_key(tree))  # each is no parameter
 
         whole = {tree: xs for tree, xs in found.items() if is_whole(tree, xs)}
         return [xs for tree, xs in whole.items() if inner.has_tree(tree, [x for _, x in xs])]
-
-    def _is_tree(self, tree: str, paths: Sequence[Path]) -> bool:
-        """Whether these leaves are handed over as a tree, and not one by one."""
-        return tree in self.nested or len(paths) > FEW or any(len(path) > 2 for path in paths)
 
     def _name_inside(
         self, x: Value, hint: str | None, active: bool, code: CodeType, parameter_of: Mapping[str | None, str]
@@ -735,6 +730,8 @@ class Writer:
         """What a value that a function is given is called: `hint`, as in the function, or as where it came from."""
         path, called = self.paths.get(x), self.called.get(x, "").split(".")[-1]
         own = hint in parameters_of(code)
+        if hint in code.co_freevars:
+            return hint
         if path and not (own and not str(path[-1]).isidentifier()):
             return _NUMBER.sub("", str(path[-1]))
         if own or serves(code.co_filename):  # a library's function has names of its own

@@ -18,7 +18,7 @@ from ..writing import headers
 from ..writing.headers import Header
 from ..writing.iteration import Body, Differs, Run, Substitution, repeated
 from . import layout, templates, trees
-from .listing import bytecode
+from .listing import bytecode, expression_at
 from .scopes import Definition, Key, KeyNames, Loop, Statement, is_key, keys_of, new_key
 
 
@@ -104,6 +104,8 @@ class _Written:
         self.meanings = of.names.expressions()
         self.round = Body(made, self.meanings.get, is_key, new_key)
         self.statements = [self._statement(statements) for statements in zip(*self.rounds, strict=True)]
+        if any(map(self._calls_another, self.statements)):
+            raise Differs
         self.result, self.lists = self.function.result, dict[Key, list[ast.expr]]()  # what they start with
         self.collected = dict[Key, Key]()  # by what is collected the list
         self.last = dict[Key, Key]()  # by what is used after the loop its name there
@@ -118,6 +120,13 @@ class _Written:
         written = templates.rebuilt(statements[0], map(self.round.column, columns))
         lines = dict.fromkeys(line for s in statements for line in s.origins)
         return replace(written, origins=tuple(lines))
+
+    def _calls_another(self, s: Statement) -> bool:
+        """Whether each round calls another function, where the source calls one by its name: what that ran differs."""
+        match s.expression, expression_at(*s.place) if s.place else None:
+            case ast.Call(func=ast.Name(id=key)), ast.Call(func=ast.Name(id=name)) if key in self.round.varying:
+                return self.loop is None or name not in layout.names_in(self.loop.target)
+        return False
 
     def _later(self) -> set[Key]:
         """What is used after the loop."""

@@ -168,7 +168,9 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
         )
         result = function(*args)
     bound = inspect.signature(function).bind(*args).arguments
-    parts = [(f"{name}[{i}]", x) for name, of in bound.items() if is_long(of) for i, x in enumerate(of)]
+    parts = [
+        (f"{name}[{i}]", x) for name, of in bound.items() if isinstance(of, (list, tuple)) for i, x in enumerate(of)
+    ]
     names = ValueMap((leaf.array, name) for name, x in [*bound.items(), *parts] if (leaf := leaf_of(x)) is not None)
     apart = len(bound) == len(args) > 0 and all(parameters.is_parameter_name(name) for name in bound)
     rest = dict(zip(list(bound)[1:], args[1:], strict=True)) if apart else ()
@@ -252,18 +254,12 @@ class RecordedProgram:
 
 
 def is_tree(sources: Nest, names: ValueMap[str]) -> bool:
-    """Whether a structure has arrays by names and no other leaves, has others in it, or is long and its arrays have no other
-    `names`."""
+    """Whether a structure has arrays by names and no other leaves, has others in it, or its arrays have no other `names`."""
     leaves = [leaf_of(x) for _, x in trees.leaves_of(sources)]
     if not isinstance(sources, (list, tuple)) or any(leaf_of(x) is None for x in sources):
         return leaf_of(sources) is None and None not in leaves
     called = [names.get(leaf.array, "") for leaf in leaves if leaf is not None]
-    return is_long(called) and all(name.endswith(f"[{i}]") for i, name in enumerate(called))
-
-
-def is_long(structure: Nest) -> bool:
-    """Whether a structure is a list that is handed over as one."""
-    return isinstance(structure, (list, tuple)) and len(structure) > trees.FEW
+    return bool(called) and all(name.endswith(f"[{i}]") for i, name in enumerate(called))
 
 
 def tree_paths(sources: Nest) -> list[tuple[Any, ...]] | None:

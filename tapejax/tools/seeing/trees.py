@@ -21,7 +21,7 @@ from .listing import expression_at
 from .scopes import Definition, Key, KeyNames, Statement, keys_of, new_key
 
 Path: TypeAlias = tuple[Any, ...]  # of a value in a tree: the name of the tree, then keys
-FEW = 3  # so many values of a flat tree are handed over one by one, and summed up term by term
+FEW = 3  # so many values of a flat tree are summed up term by term
 DEEPEST = 24  # expressions in each other, of what is done to a leaf
 Shapes: TypeAlias = Mapping[str, Any]  # dicts, lists and tuples like a tree, by its name or key
 
@@ -151,7 +151,8 @@ def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:
 
 def called(leaves: Iterable[tuple[str | None, Path]]) -> str:
     """What the source calls a tree, by what it calls leaves: ``p_w`` is ``p["w"]``. Empty if it does not say."""
-    names = {name.removesuffix(f"_{'_'.join(map(str, path))}") if name else "" for name, path in leaves}
+    ends = ((name or "", "".join(f"_{key}" for key in path)) for name, path in leaves)
+    names = {name.removesuffix(end) if name.endswith(end) else "" for name, end in ends}
     return names.pop() if len(names) == 1 else ""
 
 
