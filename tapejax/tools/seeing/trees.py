@@ -151,8 +151,8 @@ def nested(pairs: Iterable[tuple[Path, Any]]) -> dict[Any, Any]:
 
 def called(leaves: Iterable[tuple[str | None, Path]]) -> str:
     """What the source calls a tree, by what it calls leaves: ``p_w`` is ``p["w"]``. Empty if it does not say."""
-    ends = ((name or "", "".join(f"_{key}" for key in path)) for name, path in leaves)
-    names = {name.removesuffix(end) if name.endswith(end) else "" for name, end in ends}
+    ends = [(name or "", "".join(f"_{key}" for key in path)) for name, path in leaves]
+    names = {name.removesuffix(end) for name, end in ends if len(ends) > 1 or name.endswith(end)}
     return names.pop() if len(names) == 1 else ""
 
 
