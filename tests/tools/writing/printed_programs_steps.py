@@ -132,3 +132,72 @@ def long_recurrence(params, xs, h):
     for x in xs:
         h = jnp.tanh(x @ params["w"] + h @ params["u"])
     return jnp.sum(h**2)
+
+
+@program(normal(1, 5, 3))
+def stein_particles(x):
+    def logp(p):
+        return -0.5 * jnp.sum(p**2)
+
+    def kernel(a, b):
+        return jnp.exp(-jnp.sum((a - b) ** 2))
+
+    def direction(a):
+        def term(b):
+            return kernel(b, a) * jax.grad(logp)(b) + jax.grad(kernel)(b, a)
+
+        return jnp.mean(jax.vmap(term)(x), axis=0)
+
+    for _ in range(2):
+        x = x + 0.1 * jax.vmap(direction)(x)
+    return x
+
+
+@program(
+    normal(1, 5, 3), np.array([0, 1, 2, 3, 4, 0]), np.array([1, 2, 3, 4, 0, 2]), [normal(2, 3, 4), normal(3, 4, 2)]
+)
+def graph_convolution(nodes, senders, receivers, weights):
+    def layer(h, w):
+        degree = jax.ops.segment_sum(jnp.ones(6), receivers, num_segments=5) + 1.0
+        messages = (h @ w)[senders]
+        total = jax.ops.segment_sum(messages, receivers, num_segments=5)
+        return (total + h @ w) / degree[:, None]
+
+    h = jax.nn.relu(layer(nodes, weights[0]))
+    logits = layer(h, weights[1])
+    return jnp.mean(jax.nn.logsumexp(logits, axis=-1))
+
+
+@program((normal(1, 3, 4), normal(2, 4)), normal(3, 5, 3), normal(4, 5, 4))
+def weight_and_bias(params, x, y):
+    def predict(params, x):
+        w, b = params
+        return x @ w + b
+
+    def loss(params, x, y):
+        return jnp.mean((predict(params, x) - y) ** 2)
+
+    for _ in range(3):
+        grads = jax.grad(loss)(params, x, y)
+        params = jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+    return loss(params, x, y)
+
+
+@program(
+    normal(1, 6, 2), [{"w": normal(2 + i, 1, 4), "s": normal(4 + i, 4, 1), "t": normal(6 + i, 4, 1)} for i in range(2)]
+)
+def coupling_flow(x, layers):
+    def coupling(p, x, flip):
+        a, b = x[:, :1], x[:, 1:]
+        if flip:
+            a, b = b, a
+        h = jnp.tanh(a @ p["w"])
+        log_s, t = jnp.tanh(h @ p["s"]), h @ p["t"]
+        b = b * jnp.exp(log_s) + t
+        return jnp.concatenate([a, b], axis=1), jnp.sum(log_s, axis=1)
+
+    total = 0.0
+    for i, p in enumerate(layers):
+        x, change = coupling(p, x, i % 2 == 1)
+        total = total + change
+    return jnp.mean(total - 0.5 * jnp.sum(x**2, axis=1))

@@ -66,6 +66,21 @@ LINES = {
     ],
     "dropout": ["keys = jax.random.split(key, 2)"],
     "greedy": ["for t in range(3):", "logp = jax.nn.log_softmax(logits[t, token])"],
+    "stein_particles": [
+        "return kernel(b, a) * jax.grad(logp)(b) + jax.grad(lambda b: kernel(b, a))(b)",
+        "return jnp.mean(jax.vmap(lambda b: term(b, a))(x), axis=0)",
+        "x = x + 0.1 * jax.vmap(lambda a: direction(a, x))(x)",
+    ],
+    "graph_convolution": [
+        "degree = jax.ops.segment_sum(jnp.ones(6), receivers, num_segments=5) + 1.0",
+        "logits = layer(h, weights[1], receivers, senders)",
+    ],
+    "weight_and_bias": [
+        "return x @ params[0] + params[1]",
+        "grads = jax.grad(lambda params: loss(params, x, y))(params)",
+        "params = jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)",
+    ],
+    "coupling_flow": ["x, change = coupling(layers[0], x)", "x, change = coupling_2(layers[1], x)"],
     "leapfrog": ["(q, p), energies = jax.lax.scan(step, (q, p), None, length=5)"],
     "long_recurrence": ["for x in xs:"],
     "masked_heads": [
