@@ -31,6 +31,8 @@ KNOWN = {
         "order": ["loss(x, c, c_2, y) of (state)", "loss_2(x, t0, t1, t2, t3, y) of (state)"],
         "numbered": ["loss_2"],
     },
+    # Its calls do differ: a Python flag exchanges the halves.
+    **{("coupling_flow", way): {"numbered": ["coupling_2"]} for way in WAYS},
     # Its code is Equinox's own primitives, for which JAX has no public function: nothing of the user's ran them.
     ("diffrax_solve", "jit"): {"order": ["diffrax_solve(a, b, c, d, e, g, h, i, j, k) of (start, rates)"]},
 }
