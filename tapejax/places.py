@@ -50,6 +50,8 @@ _TRANSFORMATIONS = {
     "jvp": "jvp",
     "vjp": "vjp",
     "VJP.__call__": "pull",
+    "linearize": "linearize",
+    "_lift_linearized": "push",
 }
 
 # Of these by the one before: what JAX runs for a transformation, and the user did not call.
@@ -92,9 +94,15 @@ def is_called(code: types.CodeType) -> bool:
 
 
 def transformation(place: Place) -> str:
-    """Which transformation of JAX's runs there: "gradient" (of `jax.grad`), "vmap", "jacfwd", "jacrev", "jvp", "vjp" or "pull",
-    the function that `jax.vjp` gives; empty if none does."""
+    """Which transformation of JAX's runs there: "gradient" (of `jax.grad`), "vmap", "jacfwd", "jacrev", "jvp", "vjp",
+    "linearize", or "pull" and "push", the functions that these two give; empty if none does."""
     return _transformation(place[0]) if is_jaxs(place[0].co_filename) else ""
+
+
+def as_transformation(place: Place, kind: str) -> Place:
+    """A call of the transformation `kind`, at no known instruction, made of a `place` in another one."""
+    name = next(name for name, each in _TRANSFORMATIONS.items() if each == kind)
+    return place[0].replace(co_name=name, co_qualname=name), -1
 
 
 def _transformation(code: types.CodeType) -> str:

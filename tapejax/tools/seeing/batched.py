@@ -23,7 +23,7 @@ from ...tape import active
 from ...tape.operation import Op
 from ...tape.recording import Entry
 from ..writing.congruence import congruent
-from ..writing.graph import ValueMap, ValueSet
+from ..writing.graph import Graph, ValueMap, ValueSet
 from ..writing.unbatching import Unbatched, Unclear, Unsure, unbatched
 from .listing import expression_at
 from .regions import Fold, Region, part, restricted, run
@@ -93,6 +93,8 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
                 used, level = ValueSet(ends), region.level
                 op.place = region.where()
                 op.entries = _inner(restricted(fold(alone, used, level + 1), ends), region)
+                op.others = [x for x, _ in Graph(op.entries).leaves(ends) if x not in ValueSet(op.rows)]
+                arrays = [*arrays[: len(op.rows)], *op.others]
                 return [Entry(op, tuple(arrays), tuple(results), region.where(), None, region.calls())]
     return None
 

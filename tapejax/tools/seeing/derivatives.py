@@ -25,7 +25,7 @@ from . import again, bodies, layout, mapped, rolling, scopes, trees
 from .batched import MappedOp
 from .callers import Line, depth_of
 from .listing import bytecode, identifier
-from .pullbacks import PullOp
+from .pullbacks import GIVES, LinearOp
 from .recorded import Scope, Within, Writer
 from .scopes import Definition, Key, Statement, new_key
 from .trees import Path, item
@@ -37,6 +37,9 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     op = line.op
     if isinstance(op, MappedOp):
         return mapped.write(writer, line, depth, scope)
+    if isinstance(op, LinearOp) and _varies(line, scope):
+        about = op.sources, op.targets, [True] * len(line.outputs), _varying(line, scope)
+        return _Derivative(writer, line, op, before, depth, scope, *about).called()
     if not isinstance(op, DerivativeOp):
         return bodies.write(writer, line, scope)
     values = op.values(line.inputs)
@@ -46,9 +49,6 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
     if found is None:
         return []
     varying = _varying(line, scope)
-    if isinstance(op, PullOp) and sources[0] in varying:
-        pull = _Derivative(writer, line, op, before, depth, scope, sources, targets, found, varying)
-        return pull.pulled(op.origin)
     made = {slot for step in op.program.steps for slot in step.outs}
     parts = _parts(line, found, made, scope)
     held = [x for x in sources if x is not None]
@@ -60,7 +60,7 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
         return write(writer, parts[0], before, depth, scope)
     if not all(map(has_tangent, (x for x in (*sources, *targets) if x is not None))):
         return []
-    if op.kind != "vjp" and not _is_computed_again(line, varying, scope):
+    if op.kind not in GIVES and not _is_computed_again(line, varying, scope):
         return []
     return _Derivative(writer, line, op, before, depth, scope, sources, targets, found, varying).statements()
 
@@ -121,6 +121,12 @@ def _varying(line: Line, scope: Scope) -> ValueSet:
     return found
 
 
+def _varies(line: Line, scope: Scope) -> bool:
+    """Whether the pullback or pushforward does that is called there."""
+    at = line.inputs[0]
+    return at in _varying(line, scope) or scope.varying_around(at)
+
+
 def _is_computed_again(line: Line, varying: ValueSet, scope: Scope) -> bool:
     """Whether what varies is the same if the function is computed again: a tape that began after an operation takes its result
     for a constant, although its inputs vary."""
@@ -144,7 +150,7 @@ class _Derivative:
 
     writer: Writer
     line: Line
-    op: DerivativeOp
+    op: Any  # a `DerivativeOp` or `LinearOp`
     before: Sequence[Line]
     depth: int
     scope: Scope
@@ -152,11 +158,14 @@ class _Derivative:
     targets: Sequence[Value | None]
     found: Sequence[bool]
     varying: ValueSet
+    aux: Sequence[Value] = ()  # what the function gives beside its targets
 
     def statements(self) -> list[Statement]:
         names = self.writer.names
         self.given = [x for x in self.sources if x is not None]
         self.ends = [x for x in self.targets if x is not None]
+        self.inside = self.writer.lines(self.op.program, self.op.values(self.line.inputs))
+        self._show()
         inner = self._scope()
         function = self._function(inner)
         of = new_key()
@@ -174,10 +183,11 @@ class _Derivative:
         return [Statement([of], function=function), *getattr(self, f"_{self.op.kind}")()]
 
     def _scope(self) -> Within:
-        writer = self.writer
-        self.inside = writer.lines(self.op.program, self.op.values(self.line.inputs))
         local = ValueSet([*self.given, *(each.outputs[j] for each in self.inside for j in each.active_outs)])
-        if constant := self._constant_lines(local):
+        self.aux = self._beside()
+        constant = self._constant_lines(local)
+        constant += self._lines_to_aux(ValueSet([*local, *(x for each in constant for x in each.outputs)]))
+        if constant:
             self.varying.update(each.inputs[i] for each in constant for i in each.active_ins)
             local.update(x for each in constant for x in each.outputs)
             lines = sorted([*self.inside, *constant], key=self._position)
@@ -192,7 +202,7 @@ class _Derivative:
         """Where the tree is that all sources are of; empty if there is none."""
         paths = [self.writer.places.get(x, ()) for x in self.given]
         roots = {path[:1] for path in paths}
-        if len(paths) > 1 and all(paths) and len(roots) == 1 and self.op.kind in ("gradient", "vjp"):
+        if len(paths) > 1 and all(paths) and len(roots) == 1 and self.op.kind in ("gradient", "vjp", "pull"):
             if self.scope.has_tree(paths[0][0], self.given):
                 return self.writer.common(self.given)
         return ()
@@ -217,6 +227,30 @@ class _Derivative:
                 moving.update(each.outputs)
         return found if moving.isdisjoint(ends) else []
 
+    def _show(self) -> None:
+        """Notes what another round shows of what the function gives."""
+        rounds, calls = self.writer.last_rounds, {self._call(each) for each in self.inside} - {None}
+        given = (x for each in self.before if self._call(each) in calls for x in each.outputs)
+        shown = [x for x in (*self.ends, *given) if rounds.shown.get(x) == self.depth]
+        rounds.keys.update(map(self.scope.key, shown))
+
+    def _beside(self) -> list[Value]:
+        """What the one call that the function is gives beside its target, and which is used after the derivative alone."""
+        calls, own = {self._call(each) for each in self.inside}, [*map(self._call, self.before)]
+        is_number = len(self.ends) == 1 and not (self.op.seeded or jnp.ndim(self.ends[0]))
+        if len(calls) != 1 or None in calls or not (self.op.kind in GIVES or self.op.kind == "gradient" and is_number):
+            return []
+        graph = Graph(self.before)
+        made = (x for each in self.before if self._call(each) in calls for x in each.outputs)
+        late = (x for x in made if x in self.scope.used and all(own[i] in calls for i in graph.uses(x)))
+        return [x for x in late if all(x is not end for end in self.ends)]
+
+    def _lines_to_aux(self, made: ValueSet) -> list[Line]:
+        """The lines of that call that compute these of what is `made`."""
+        calls = {self._call(each) for each in self.inside}
+        own = [each for each in self.before if self._call(each) in calls]
+        return [own[i] for i in Graph(own).before(self.aux) if made.isdisjoint(own[i].outputs)]
+
     def _call(self, line: Line) -> int | None:
         """The call of a function that the derivative is of, in which a line was run."""
         return line.calls[self.depth + 1].call if len(line.calls) > self.depth + 1 else None
@@ -227,7 +261,8 @@ class _Derivative:
 
     def _function(self, inner: Within) -> Definition:
         writer, names = self.writer, self.writer.names
-        results = [ast.Name(inner.key(x), ast.Load()) for x in self.ends]
+        results: list[ast.expr] = [ast.Name(inner.key(x), ast.Load()) for x in self.ends]
+        aux: list[ast.expr] = [ast.Name(inner.key(x), ast.Load()) for x in self.aux]
         depth = min(self.depth, depth_of([self.line, *self.inside]))
         statements = writer.block(self.inside, depth, inner)
         parameters = [inner.key(x) for x in self.given]
@@ -251,7 +286,13 @@ class _Derivative:
                     names.arguments[key] = argument
         self.arguments = ", ".join(arguments)
         self.argnums = f", argnums={tuple(range(len(arguments)))}" if len(arguments) > 1 else ""
-        return Definition(parameters, statements, layout.one_or_tuple(results))
+        self.with_aux = ", has_aux=True" if aux else ""
+        if not aux:
+            return Definition(parameters, statements, layout.one_or_tuple(results))
+        if len(statements) == len(aux) == 1 and [ast.unparse(x) for x in (*results, *aux)] == statements[0].outs:
+            return Definition(parameters, [], statements[0].expression)
+        result = [layout.one_or_tuple(results), layout.one_or_tuple(aux)]
+        return Definition(parameters, statements, layout.one_or_tuple(result))
 
     def _argument(self, x: Value) -> str:
         return self.writer.argument(x, x in self.varying, self.scope)
@@ -308,26 +349,33 @@ class _Derivative:
         if not used or any(i > last for x in self.ends for i in before.uses(x)):
             return [Statement(outs, layout.parsed(f"{text}[1]"))]
         values = [self._made_here(x) if x in used else None for x in self.ends]
-        pattern = ", ".join(["{}"] * len(outs))
-        pair = f"({pattern}), ({pattern})" if len(outs) > 1 else ""
-        return [Statement([*values, *outs], layout.parsed(text), pattern=pair)]
+        return [_assigned([values, outs], layout.parsed(text))]
 
     def _vjp(self) -> list[Statement]:
-        """The value and the pullback, of a point that only its calls read."""
+        """The value and the pullback or pushforward, of a point that only its calls read."""
         values = [self._made_here(x) if x in self.scope.used else None for x in self.ends]
-        (pull,) = self._outs()
-        self.writer.names.hints.setdefault(str(pull), "pull")
-        pattern = f"({', '.join(['{}'] * len(values))}), {{}}" if len(values) > 1 else ""
-        return [Statement([*values, pull], layout.parsed(f"jax.vjp({self.of}, {self.arguments})"), pattern=pattern)]
+        (linear,) = self._outs()
+        here = self.line.calls[-1:]
+        parts = [part for each in here for part in bytecode(each.code).parts.get(each.instruction, ())]
+        name = dict(enumerate(parts)).get(len(values), "pull" if self.op.kind == "vjp" else "f_jvp")
+        self.writer.names.hints[str(linear)] = name
+        call = layout.parsed(f"jax.{self.op.kind}({self.of}, {self.arguments}{self.with_aux})")
+        aux = [self._made_here(x) for x in self.aux]
+        return [_assigned([values, linear, *([aux] if aux else [])], call)]
 
-    def pulled(self, origin: Value) -> list[Statement]:
-        """A call of a pullback, whose first argument was `origin`."""
+    _linearize = _vjp
+
+    def called(self) -> list[Statement]:
+        """A call of a pullback or pushforward."""
         ends, calls = self._ends(), self.line.calls
-        text = f"{self._argument(self.sources[0])}({ends[0] if len(ends) == 1 else _tuple(', '.join(ends))})"
-        self.given = [origin, *self.sources[1:]]
+        linear = self._argument(self.sources[0])
+        if self.op.kind == "push":
+            return [Statement(self._each(self.targets), layout.parsed(f"{linear}({', '.join(ends)})"))]
+        text = f"{linear}({ends[0] if len(ends) == 1 else _tuple(', '.join(ends))})"
+        self.given = [self.op.origin, *self.sources[1:]]
         self.tree = self._common()
-        alone = len(self.given) == 1 or self.tree
-        apart = alone and calls and len(bytecode(calls[-1].code).parts.get(calls[-1].instruction, ())) == 1
+        alone = (len(self.given) == 1 or self.tree) and calls[-1:] != getattr(self.scope, "called", ())
+        apart = alone and calls and len(bytecode(calls[-1].code).parts.get(calls[-1].place, ())) == 1
         statement = self._taken(text, is_tuple=not apart)
         statement.pattern = "({},)" if apart else ""
         return [statement]
@@ -394,10 +442,11 @@ class _Derivative:
         """The key of a value that lines before the derivative need not make."""
         key = self.scope.key(x)
         self.scope.used.discard(x)
+        self.writer.last_rounds.shown.pop(x, None)
         return key
 
     def _transform(self, name: str) -> str:
-        return f"{name}({self.of}{self.argnums})({self.arguments})"
+        return f"{name}({self.of}{self.argnums}{self.with_aux})({self.arguments})"
 
     def _outs(self) -> list[Key | None]:
         return [self.scope.key(x) if x in self.scope.used else None for x in self.line.outputs]
@@ -413,8 +462,10 @@ class _Derivative:
         if not here or whole is None or isinstance(trees.part_at(whole, self.tree[1:]), (list, tuple)):
             return None  # the source may take it apart
         facts, instruction = bytecode(here[0].code), here[0].instruction
-        parts = facts.parts.get(instruction, ())
-        return parts[1] if len(parts) == 2 else facts.stores.get(instruction)
+        parts, aux = facts.parts.get(instruction, []), len(self.aux)
+        if len(parts) == 1 + (aux or parts[-1:] == ["_"]):
+            return parts[0]
+        return parts[-1] if len(parts) == 2 + aux else facts.stores.get(instruction)
 
     def _taken(self, text: str, value: Key | None = None, is_tuple: bool = False) -> Statement:
         """What takes a result apart: one for each source, and before them the `value`."""
@@ -434,10 +485,24 @@ class _Derivative:
                     writer.names.meanings[out] = item(root, path)
             outs = [root]
         expression = layout.parsed(f"{text}[0]" if is_tuple and len(outs) == 1 else text)
+        aux = [self._made_here(x) for x in self.aux]
         if value is None:
-            return Statement(outs, expression)
-        pattern = f"{{}}, ({', '.join(['{}'] * len(outs))})" if len(outs) > 1 else ""
-        return Statement([value, *outs], expression, pattern=pattern)
+            return _assigned([outs, aux] if aux else outs, expression)
+        return _assigned([[value, aux] if aux else value, outs], expression)
+
+
+def _assigned(parts: Sequence[Any], expression: ast.expr) -> Statement:
+    """The statement that takes a result apart into `parts`, which may have parts; a part alone stands for what it is in."""
+    keys = jax.tree.leaves(parts, is_leaf=lambda x: x is None)
+    pattern = _pattern(parts)[1:-1]
+    return Statement(keys, expression, pattern=pattern if "(" in pattern else "")
+
+
+def _pattern(parts: Any) -> str:
+    if not isinstance(parts, list):
+        return "{}"
+    inside = [*map(_pattern, parts)]
+    return inside[0] if len(inside) == 1 else f"({', '.join(inside)})"
 
 
 def _tuple(items: str) -> str:

@@ -75,6 +75,7 @@ def _taken(
             return None
         if sources is not None:
             kept = ValueSet([target, *(x for x in region.results(forward) if x not in ValueSet(results))])
+            kept.update(region.unread())  # in another round of a loop it may be read
             before = restricted(fold(forward, kept, region.level + 1), kept)
             return [*before, _derivative(before, target, sources, results, region)]
     return None

@@ -20,7 +20,7 @@ from ...jaxprs.evaluate import evaluate
 from ...jaxprs.fence import Literal, Tracer, transformations
 from ...jaxprs.lifting import run_equation
 from ...jaxprs.types import Equation, JaxProgram, Value, Values
-from ...places import Place, is_called, serves, transformation, without_own
+from ...places import Place, as_transformation, is_called, serves, transformation, without_own
 from ...tape import active
 from ...tape.operation import Op
 from ...tape.recording import Entry, Recording
@@ -144,22 +144,28 @@ def places(eqn: Equation, source: str) -> tuple[Place, ...]:
     if at is None:
         at = _rule_in(frames) if source.startswith(_TOOLS) else len(frames)
     frames = frames[at:]
-    callers = [place for place in frames if is_called(place[0])]
-    back = _back(callers, transformations(eqn))
-    return tuple(callers if back is None else callers[: back + 1])
+    return _transformed([place for place in frames if is_called(place[0])], transformations(eqn))
 
 
-def _back(places: Sequence[Place], names: Sequence[str]) -> int | None:
-    """Which of the functions is the transformation that goes back in an equation. `names`: the steps that JAX says it is of."""
+# What JAX calls where a linear function runs that `jax.vjp` or `jax.linearize` gave, and says of it that it made it there.
+_GIVEN = {"vjp": "pull", "linearize": "push"}
+
+
+def _transformed(places: Sequence[Place], names: Sequence[str]) -> tuple[Place, ...]:
+    """The functions that ran an equation, up to the transformation that goes back in it. `names`: the steps that JAX says it is
+    of. Of what a function ran that `jax.vjp` gave, or a mapped one of `jax.linearize`, the calls are as outside `jax.jit`."""
     steps, called = iter(names), without_own(places)
     for i, place in enumerate(places):
         kind = transformation(place) if any(place is each for each in called) else ""
-        step = next(steps, "") if kind else ""
-        if step == "vmap" and kind in ("jacfwd", "jacrev"):
-            step = next(steps, "")
+        step, mapped = next(steps, "") if kind else "", list[str]()
+        while step == "vmap" and kind in (*_GIVEN, "jacfwd", "jacrev"):
+            mapped, step = [*mapped, step], next(steps, "")
+        if kind in _GIVEN and (mapped or step == "transpose"):
+            calls = [as_transformation(place, each) for each in (*mapped, _GIVEN[kind])]
+            return (*places[: i - 1], (places[i - 1][0], -1), *calls)
         if step == "transpose":
-            return i
-    return None
+            return tuple(places[: i + 1])
+    return tuple(places)
 
 
 _TOOLS = __file__.rpartition("seeing")[0]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ...jaxprs.types import Value
 from ...places import Place, serves
+from ...tape.derivative import DerivativeOp
 from ..writing.graph import ValueMap, ValueSet
 from .callers import Line, Running, inside_of
 from .listing import bytecode
@@ -74,10 +75,11 @@ class LastRounds:
         readers = ValueMap[list[tuple[Running, ...]]]((x, [()]) for x in ends)
         for line in lines.values():
             known.update(line.outputs[j] for j in line.active_outs)
-            for x in line.inputs:
+            for x in () if isinstance(line.op, DerivativeOp) else line.inputs:
                 readers.setdefault(x, []).append(line.calls)
         more = dict[int, Line]()
         for depth, rounds in self._alike(lines):
+            made = ValueMap((x, _call(line.calls, depth)) for line in lines.values() for x in line.outputs)
             columns = [[lines[i] for i in column if i in lines] for column in zip(*rounds, strict=True)]
             for position, column in itertools.chain.from_iterable(zip(own, columns, strict=True) for own in rounds):
                 op, inputs, outputs, *_ = entry = self.writer._entries[position]
@@ -93,6 +95,10 @@ class LastRounds:
                 for y, x in zip(like.outputs, outputs, strict=True):
                     if own is None or any(_call(each, depth) != own for each in readers.get(y, ())):
                         self.shown[x] = depth
+            for xs in (xs for column in columns for xs in zip(*(line.outputs for line in column), strict=False)):
+                # what the function gives that a derivative is of, all rounds show or none
+                if any(_call(each, depth) != made[x] for x in xs for each in readers.get(x, ()) if made[x] is not None):
+                    self.shown.update((x, depth) for x in xs)
         return dict(sorted(more.items(), key=lambda each: self._order[each[0]]))
 
     def _alike(self, lines: Mapping[int, Line]) -> Iterator[tuple[int, list[list[int]]]]:

@@ -384,6 +384,16 @@ def arguments_at(code: CodeType, instruction: int, parameters: Sequence[str]) ->
     return {(x.lineno, x.end_lineno, x.col_offset, x.end_col_offset): name for name, x in given}
 
 
+def calls_of_parts(code: CodeType, instruction: int) -> list[int]:
+    """The instructions at which a function is called, alone or mapped, that is a part of what `instruction` gives."""
+    parts, offsets = bytecode(code).parts.get(instruction, ()), list[int]()
+    for step in dis.get_instructions(code):
+        match expression_at(code, step.offset) if step.opname.startswith("CALL") else None:
+            case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Call(args=[ast.Name(id=name), *_])):
+                offsets += [step.offset] if name in parts else []
+    return offsets
+
+
 def returned_by(code: CodeType) -> dict[Hashable, int]:
     """The place of each part of the tuple that a function returns, by its name and by where in the source it is, as in
     `Bytecode.positions`; empty if it does not return one, written as that, in one place."""

@@ -12,9 +12,9 @@ from ...tape.recording import Recording
 from ..writing.graph import ValueMap, ValueSet
 from . import layout, rolling, scopes
 from .callers import Line, Running, calls_of
-from .listing import expression_at, identifier, name_of_operand
+from .listing import bytecode, expression_at, identifier, name_of_operand
 from .recorded import Scope, Within, Writer
-from .scopes import Definition, Statement, new_key
+from .scopes import Definition, Key, Statement, new_key
 
 
 class Inside(Within):
@@ -23,6 +23,7 @@ class Inside(Within):
     def __init__(self, parent: Scope, local: ValueSet, varying: ValueSet, lines: Sequence[Line], rows: ValueMap[Value]):
         super().__init__(parent, local, varying)
         self._lines, self._rows = lines, rows
+        self.called: tuple[Running, ...] = ()  # where it is called, if by an operation of its own
 
     def levels(self) -> list[ValueSet]:
         return list(map(self._computed, super().levels()))
@@ -47,6 +48,7 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     starts = ValueSet([*op.rows, *varying, *(x for x in op.others if scope.varying_around(x))])
     lines, local = lines_inside(writer, recording, around, op.ends, [*starts], op.rows)
     inner = Inside(scope, local, varying, lines, ValueMap(zip(batch, op.rows, strict=True)))
+    inner.called = line.calls[-1:]
     outs = [i for i, x in enumerate(line.outputs) if x in scope.used]
     results: list[ast.expr] = [ast.Name(inner.key(op.ends[i]), ast.Load()) for i in outs]
     statements = writer.block(lines, depth, inner)
@@ -70,7 +72,22 @@ def write(writer: Writer, line: Line, depth: int, scope: Scope) -> list[Statemen
     options = f", in_axes={tuple(axes) if len({*axes}) > 1 else axes[0]}" if any(axes) else ""
     options += f", out_axes={op.to}" if op.to else ""
     call = layout.parsed(f"jax.vmap({of}{options})({', '.join(arguments)})")
-    return [Statement([of], function=function), Statement([scope.key(line.outputs[i]) for i in outs], call)]
+    keys: list[Key | None] = [scope.key(line.outputs[i]) for i in outs]
+    if (pull := _pullback(function)) is None:
+        return [Statement([of], function=function), Statement(keys, call)]
+    call = layout.replaced(call, {of: pull})
+    if len(bytecode(line.calls[-1].code).parts.get(line.calls[-1].instruction, ())) == 1:
+        return [Statement(keys, call, pattern="({},)")]
+    return [Statement(keys, ast.Subscript(call, ast.Constant(0), ast.Load()))]
+
+
+def _pullback(function: Definition) -> ast.expr | None:
+    """What a function calls that does nothing but to take the one result of a pullback."""
+    match function.result:
+        case ast.Subscript(value=ast.Call(func=ast.Name() as pull, args=args), slice=ast.Constant(value=0)):
+            same = [ast.unparse(arg) for arg in args] == function.parameters
+            return pull if same and not function.statements else None
+    return None
 
 
 def _named(writer: Writer, line: Line, batch: Values) -> dict[int, str]:

@@ -26,8 +26,9 @@ from ..writing.graph import Graph, ValueMap, ValueSet
 from .spelling import normal_form
 
 # What is recognised in entries: their replacement, of which the values in the set are used; the level is that of the outermost
-# transformations in them.
-Fold: TypeAlias = Callable[[Sequence[Entry], ValueSet, int], list[Entry]]
+# transformations in them. By keyword `first`: what is tried for each transformation before its recogniser.
+Fold: TypeAlias = Callable[..., list[Entry]]
+Run: TypeAlias = tuple[int, int, str]  # positions of entries, and what ran there
 
 
 class Region(NamedTuple):
@@ -50,6 +51,12 @@ class Region(NamedTuple):
         """What of some of its entries is used outside."""
         return [x for entry in entries for x in entry.outputs if x in self.used]
 
+    def unread(self) -> list[Value]:
+        """What the user's function computed and nobody reads, nor what was computed of it; in other transformations nothing."""
+        read = ValueSet([*self.used, *(x for entry in self.entries for x in entry.inputs)])
+        own = [entry for entry in self.entries if not self.level and place_of(entry, 1) is None]
+        return [entry.outputs[-1] for entry in own if read.isdisjoint(entry.outputs)]
+
 
 def place_of(entry: Entry, level: int) -> int | None:
     """Where in its calls the transformation begins that is in `level` others."""
@@ -68,7 +75,7 @@ def is_back(entry: Entry, level: int) -> bool:
     return place_of(entry, level) == len(entry.calls) - 1
 
 
-def runs(entries: Sequence[Entry], level: int) -> Iterator[tuple[int, int, str]]:
+def runs(entries: Sequence[Entry], level: int) -> Iterator[Run]:
     """The positions of what one call of a transformation ran, at a level, and which it is."""
     start, none = 0, Entry(Op("", lambda: None), (), ())
     for stop in range(1, len(entries) + 1):
@@ -78,8 +85,7 @@ def runs(entries: Sequence[Entry], level: int) -> Iterator[tuple[int, int, str]]
         at = place_of(before, level)
         kind = "" if at is None else transformation(before.calls[at])
         turns = is_back(before, level), is_back(after, level)
-        again = kind in ("gradient", "vjp") and turns == (True, False) or kind == "vjp" and turns == (False, True)
-        if not same or again:
+        if not same or kind == "gradient" and turns == (True, False):
             if kind:
                 yield start, stop, kind
             start = stop
@@ -88,6 +94,20 @@ def runs(entries: Sequence[Entry], level: int) -> Iterator[tuple[int, int, str]]
 def _key(entry: Entry, level: int) -> Any:
     at = place_of(entry, level)
     return None if at is None else (entry.calls[:at], entry.calls[at][0])
+
+
+def region_of(entries: Sequence[Entry], used: ValueSet, level: int) -> Callable[..., Region]:
+    """What makes a region of a run; of what it made what other runs use that belong with it is not used outside."""
+    needed = parts(entries, used)
+
+    def region(of: Run, others: Sequence[Run] = ()) -> Region:
+        inside = {i for start, stop, _ in (of, *others) for i in range(start, stop)}
+        reading = (entry for i, entry in enumerate(needed) if entry is not None and i not in inside)
+        outside = ValueSet([*used, *(x for entry in reading for x in entry.inputs)])
+        own = list(entries[of[0] : of[1]])
+        return Region(own, level, ValueSet(x for entry in own for x in entry.outputs if x in outside), of[2])
+
+    return region
 
 
 def restricted(entries: Sequence[Entry], wanted: Iterable[Value]) -> list[Entry]:

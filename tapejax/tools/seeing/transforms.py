@@ -6,7 +6,9 @@ operations that were recorded, see the recogniser of each: `gradients`, `mapped`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from ...jaxprs.types import Values
 from ...places import transformation, without_own
@@ -14,8 +16,9 @@ from ...tape import active
 from ...tape.recording import Entry, Recording
 from ..writing.graph import ValueSet
 from . import batched, gradients, iterated, pullbacks, tangents
-from .pullbacks import Run
-from .regions import Fold, Region, parts, runs
+from .regions import Fold, Region, region_of, runs
+
+Recogniser: TypeAlias = Callable[[Region], list[Entry] | None]
 
 _RECOGNISERS = {
     "gradient": gradients.recognised,
@@ -49,31 +52,31 @@ def folded(recording: Recording, wanted: Values) -> Recording:
     return shorter
 
 
-def fold(entries: Sequence[Entry], used: ValueSet, level: int) -> list[Entry]:
+def fold(entries: Sequence[Entry], used: ValueSet, level: int, first: Recogniser | None = None) -> list[Entry]:
     """`entries`, where each transformation that is in `level` others is one entry; of their values some are `used`."""
-    return [entry for *_, found in _replaced(entries, used, level) for entry in found]
+    return [entry for *_, found in _replaced(entries, used, level, first) for entry in found]
 
 
-def _replaced(entries: Sequence[Entry], used: ValueSet, level: int) -> list[tuple[int, int, list[Entry]]]:
+def _replaced(
+    entries: Sequence[Entry], used: ValueSet, level: int, first: Recogniser | None = None
+) -> list[tuple[int, int, list[Entry]]]:
     """Ranges of positions, with the entries in their place."""
     ranges: list[tuple[int, int, list[Entry]]] = []
-    needed, last = parts(entries, used), 0
-    every = [*runs(entries, level)]
-
-    def region(of: Run, others: Sequence[Run] = ()) -> Region:
-        inside = {i for start, stop, _ in (of, *others) for i in range(start, stop)}
-        reading = (entry for i, entry in enumerate(needed) if entry is not None and i not in inside)
-        outside = ValueSet([*used, *(x for entry in reading for x in entry.inputs)])
-        own = list(entries[of[0] : of[1]])
-        return Region(own, level, ValueSet(x for entry in own for x in entry.outputs if x in outside), of[2])
-
-    joined = pullbacks.joined(entries, every, level, region, fold)
+    region, inner, every, last = (
+        region_of(entries, used, level),
+        functools.partial(fold, first=first),
+        [*runs(entries, level)],
+        0,
+    )
+    joined = pullbacks.joined(entries, every, level, used, inner)
     for start, stop, kind in every:
         ranges += [(last, start, list(entries[last:start]))] if start > last else []
         last, of = stop, region((start, stop, kind))
         recognised = _RECOGNISERS.get(kind)
-        new = joined.get((start, stop, kind)) or (recognised(of, fold) if recognised else None)
-        ranges.append((start, stop, fold(of.entries, of.used, level + 1) if new is None else new))
+        new = (
+            joined.get((start, stop, kind)) or (first and first(of)) or (recognised(of, inner) if recognised else None)
+        )
+        ranges.append((start, stop, inner(of.entries, of.used, level + 1) if new is None else new))
     return [*ranges, (last, len(entries), list(entries[last:]))] if last < len(entries) else ranges
 
 

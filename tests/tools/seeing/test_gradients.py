@@ -218,7 +218,7 @@ def f(source):
     [
         (twice, W, "jnp.sum(jax.grad(loss)(source) + jax.grad(loss)("),
         (two_arguments, W, "argnums=(0, 1)"),
-        (beside, PARAMS, "jax.value_and_grad(lambda params: loss(params, X, Y))(params)"),
+        (beside, PARAMS, "(loss_2, most), grads = jax.value_and_grad(loss_fn, has_aux=True)(params)"),
     ],
 )
 def test_a_gradient_is_recognised(function, source, text, jitted):

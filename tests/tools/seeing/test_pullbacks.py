@@ -151,7 +151,8 @@ def test_in_a_scan():
         """\
     def descend(x, _):
         y, pull = jax.vjp(lambda x: net(params, x), x)
-        return x - 0.1 * pull(y - 1.0)[0], jnp.sum(y)
+        (g,) = pull(y - 1.0)
+        return x - 0.1 * g, jnp.sum(y)
 """
         in printed(scanned).code
     )
