@@ -61,6 +61,7 @@ class Scope:
         self.used = ValueSet()
         self.keys = ValueMap[Key]()
         self.constants = ValueMap[Key]()
+        self.alike: dict[Key, trees.Alike] = {}  # trees of zeros
         self.trees: dict[Key, Path] = {}  # parts of trees, as arguments of calls
         # what is written here; None for a function that a derivative is taken of
         self.calls: tuple[int, ...] | None = None
@@ -180,6 +181,7 @@ class Writer:
         self._endings: dict[str, str] = {}  # by the name of a function what it ends in: of a layer the activation
         self.paths = ValueMap[Path]()  # of what is given in trees
         self.places = ValueMap[Path]()  # of what is in trees, these and computed ones
+        self._alike = ValueMap[tuple[trees.Alike, Path]]()  # of what is in trees of zeros
         self.shapes: dict[str, Any] = {}  # trees by their names or keys; of computed ones the leaves are the values
         self.nested: set[str] = set()  # the trees that have trees in them, or are parameters
         self.called = ValueMap[str]()
@@ -208,6 +210,7 @@ class Writer:
         self.nested |= {path[0] for path in paths.values() if len(path) > 2 or path[0] == "params"}
         self._computed = computed = trees.Computed(self._entries if self.folds else (), paths, shapes, named)
         self.places.update(computed.paths)
+        self._alike.update((x, (each, path)) for each in computed.alike for x, path in each.places())
         self.shapes |= computed.shapes
         self.names.hints |= computed.names
         for tree, of in computed.of.items():
@@ -395,7 +398,17 @@ class Writer:
                     found.insert(before, whole_tree)
                     self.names.hints |= {root: name} if name else {}
             later = part[0]
+        found += [self._like(each, scope) for each in scope.alike.values()]
         return found[::-1]
+
+    def _like(self, alike: trees.Alike, scope: Scope) -> Statement:
+        """The statement for a tree of zeros."""
+        part = scope.part((alike.like,), jax.tree.leaves(self.shapes[alike.like]))
+        self.names.pending[part] = ast.Name(alike.like, ast.Load())
+        code, instruction = alike.place
+        self.names.hints[alike.key] = bytecode(code).stores.get(instruction, "zeros")
+        expression = layout.parsed(f"jax.tree.map(jnp.{alike.function}, {part})")
+        return Statement([alike.key], expression, place=alike.place)
 
     def _statements(
         self, part: Sequence[Line], before: Sequence[Line], depth: int, scope: Scope, wanted: Sequence[Value]
@@ -472,6 +485,11 @@ class Writer:
 
     def argument(self, x: Value, active: bool, scope: Scope, filled: bool = True) -> str:
         """The code for an input. `filled`: whether what makes it may be written in its place."""
+        if x in self._alike and scope.calls == tuple([each.call for each in self._calls_of(x)]):
+            alike, path = self._alike[x]
+            scope.alike[alike.key] = alike
+            self.names.meanings[text := new_key()] = item(alike.key, path[1:])
+            return text
         active = active or self.sourced.is_line(x, scope)
         full = None if active or scope.varying_around(x) or scope.is_given(x) or not filled else self._filled(x)
         # at the top others than these have names, in functions that are called they would be parameters
