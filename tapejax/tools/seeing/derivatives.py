@@ -62,6 +62,10 @@ def write(writer: Writer, line: Line, before: Sequence[Line], depth: int, scope:
         return []
     if op.kind not in GIVES and not _is_computed_again(line, varying, scope):
         return []
+    if op.kind == "gradient" and all(found):
+        order = mapped.in_order(writer, line, sources)
+        sources, outputs = ([values[i] for i in order] for values in (sources, line.outputs))
+        line = line._replace(outputs=outputs)
     return _Derivative(writer, line, op, before, depth, scope, sources, targets, found, varying).statements()
 
 

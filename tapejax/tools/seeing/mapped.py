@@ -12,7 +12,7 @@ from ...tape.recording import Recording
 from ..writing.graph import ValueMap, ValueSet
 from . import layout, rolling, scopes
 from .callers import Line, Running, calls_of
-from .listing import bytecode, expression_at, identifier, name_of_operand
+from .listing import bytecode, expression_at, identifier, name_of_operand, operands
 from .recorded import Scope, Within, Writer
 from .scopes import Definition, Key, Statement, new_key
 
@@ -108,6 +108,14 @@ def _named(writer: Writer, line: Line, batch: Values) -> dict[int, str]:
     writer._note(line.calls[-1].call, ((x, name) for x, name in zip(batch, called, strict=True) if name in names))
     known = [(names.get(name, (len(names), "")), i) for i, name in enumerate(called)]
     return {i: own for (_, own), i in sorted(known)}
+
+
+def in_order(writer: Writer, line: Line, values: Sequence[Value | None]) -> list[int]:
+    """The positions of what a call of the source takes, in the order in which it hands it over."""
+    here = line.calls[-1:]
+    names = operands(here[0].code, here[0].place) if here else ()
+    places = {name: i for i, name in enumerate(names)}
+    return sorted(range(len(values)), key=lambda i: places.get(writer.called.get(values[i]), len(names)))
 
 
 def lines_inside(
