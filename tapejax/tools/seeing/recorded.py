@@ -42,7 +42,12 @@ from .operations import Code, pattern_of, written
 from .scopes import Definition, Key, KeyNames, Statement, new_key
 from .sourced import Sourced
 from .spelling import array_text
+<<<<<<< HEAD
 from .trees import Path, item
+=======
+from .trees import FEW, Path, item
+from .zeros import Zeros
+>>>>>>> 6bb9b2bb (Trees of zeros that the source makes of a tree are trees: a file of their own)
 
 _NUMBER = re.compile(r"_\d+$")
 
@@ -61,7 +66,7 @@ class Scope:
         self.used = ValueSet()
         self.keys = ValueMap[Key]()
         self.constants = ValueMap[Key]()
-        self.alike: dict[Key, trees.Alike] = {}  # trees of zeros
+        self.zeros: set[Key] = set()  # the trees of zeros that are made here
         self.trees: dict[Key, Path] = {}  # parts of trees, as arguments of calls
         # what is written here; None for a function that a derivative is taken of
         self.calls: tuple[int, ...] | None = None
@@ -181,7 +186,6 @@ class Writer:
         self._endings: dict[str, str] = {}  # by the name of a function what it ends in: of a layer the activation
         self.paths = ValueMap[Path]()  # of what is given in trees
         self.places = ValueMap[Path]()  # of what is in trees, these and computed ones
-        self._alike = ValueMap[tuple[trees.Alike, Path]]()  # of what is in trees of zeros
         self.shapes: dict[str, Any] = {}  # trees by their names or keys; of computed ones the leaves are the values
         self.nested: set[str] = set()  # the trees that have trees in them, or are parameters
         self.called = ValueMap[str]()
@@ -198,7 +202,7 @@ class Writer:
         if not stores:
             self._calls = [(*(each._replace(instruction=-1) for each in own[:1]), *own[1:]) for own in self._calls]
         self.made = ValueMap((x, i) for i, entry in enumerate(entries) for x in entry.outputs)  # by which of them
-        self.sourced, self.last_rounds = Sourced(self), LastRounds(self)
+        self.sourced, self.last_rounds, self.zeros = Sourced(self), LastRounds(self), Zeros(self)
         self._around: list[tuple[int, int, int]] = []  # the positions of what opened calls did, with that of each call
         self._checkpoints: set[int] = set()  # the calls that are computed again for a derivative
         self._opened: dict[int, tuple[Recording, ValueMap[int]] | None] = {}
@@ -208,9 +212,11 @@ class Writer:
         """Takes trees that are given, and those that are computed of them; the arguments are those of `trees.Computed`."""
         self.paths.update(paths)
         self.nested |= {path[0] for path in paths.values() if len(path) > 2 or path[0] == "params"}
-        self._computed = computed = trees.Computed(self._entries if self.folds else (), paths, shapes, named)
+        entries = self._entries if self.folds else []
+        self.zeros.take(entries, shapes)
+        shapes = {**shapes, **{key: each.tree for key, each in self.zeros.trees.items()}}
+        self._computed = computed = trees.Computed(entries, paths, shapes, named, self.zeros.places)
         self.places.update(computed.paths)
-        self._alike.update((x, (each, path)) for each in computed.alike for x, path in each.places())
         self.shapes |= computed.shapes
         self.names.hints |= computed.names
         for tree, of in computed.of.items():
@@ -293,7 +299,8 @@ class Writer:
         graph = Graph(recording.entries)
         for position in graph.before([x for line in lines for x in line.inputs if x not in here]):
             op, inputs, outputs, *_ = entry = recording.entries[position]
-            if here.isdisjoint(ValueSet(outputs)) and any(jnp.size(x) > 1 for x in outputs):
+            large = any(jnp.size(x) > 1 for x in outputs) or self.zeros.has(inputs)
+            if large and here.isdisjoint(ValueSet(outputs)):
                 every = tuple(range(len(outputs)))
                 lines.append(Line(op, inputs, outputs, (), every, self._calls[made[outputs[0]]], inside_of(entry)))
         here.update(x for line in lines for x in line.outputs)
@@ -371,7 +378,7 @@ class Writer:
             if here is not None:
                 _note_origin(found[before:], here)
                 one = (call or len(part[0].outputs) == 1) and len(found[-1].outs) == 1
-                others = map(self._calls_of, scope.used - made)
+                others = map(self.calls_of, scope.used - made)
                 stored = callers.stored_by(here, part[0], others) if last and one else None
                 own = callers.stored_inside(part[0], later) if not (call or stored) and one else None
                 used = ValueMap(self.operands.get(here.call, ValueMap()).items() if len(wanted) > 1 else ())
@@ -398,17 +405,7 @@ class Writer:
                     found.insert(before, whole_tree)
                     self.names.hints |= {root: name} if name else {}
             later = part[0]
-        found += [self._like(each, scope) for each in scope.alike.values()]
-        return found[::-1]
-
-    def _like(self, alike: trees.Alike, scope: Scope) -> Statement:
-        """The statement for a tree of zeros."""
-        part = scope.part((alike.like,), jax.tree.leaves(self.shapes[alike.like]))
-        self.names.pending[part] = ast.Name(alike.like, ast.Load())
-        code, instruction = alike.place
-        self.names.hints[alike.key] = bytecode(code).stores.get(instruction, "zeros")
-        expression = layout.parsed(f"jax.tree.map(jnp.{alike.function}, {part})")
-        return Statement([alike.key], expression, place=alike.place)
+        return [*found, *self.zeros.statements(scope)][::-1]
 
     def _statements(
         self, part: Sequence[Line], before: Sequence[Line], depth: int, scope: Scope, wanted: Sequence[Value]
@@ -474,7 +471,7 @@ class Writer:
         made = {self.places.get(x) for x in last.outputs}
         return any(self.places.get(x, ("",))[0] == tree and self.places[x] not in made for x in later.inputs)
 
-    def _calls_of(self, x: Value) -> tuple[Running, ...]:
+    def calls_of(self, x: Value) -> tuple[Running, ...]:
         """The calls in which a value was made."""
         return self._calls[self.made[x]] if x in self.made else ()
 
@@ -485,11 +482,8 @@ class Writer:
 
     def argument(self, x: Value, active: bool, scope: Scope, filled: bool = True) -> str:
         """The code for an input. `filled`: whether what makes it may be written in its place."""
-        if x in self._alike and scope.calls == tuple([each.call for each in self._calls_of(x)]):
-            alike, path = self._alike[x]
-            scope.alike[alike.key] = alike
-            self.names.meanings[text := new_key()] = item(alike.key, path[1:])
-            return text
+        if key := self.zeros.argument(x, scope):
+            return key
         active = active or self.sourced.is_line(x, scope)
         full = None if active or scope.varying_around(x) or scope.is_given(x) or not filled else self._filled(x)
         # at the top others than these have names, in functions that are called they would be parameters
@@ -519,7 +513,7 @@ class Writer:
             names = handed_on([(code, instruction), *(line.inside if serves(code.co_filename) else ())])
             if len(names) == len(line.inputs):
                 # what the instruction made itself, it was not given
-                outside = [serves(code.co_filename) or line.calls[-1] not in self._calls_of(x) for x in line.inputs]
+                outside = [serves(code.co_filename) or line.calls[-1] not in self.calls_of(x) for x in line.inputs]
                 self._note(call, itertools.compress(zip(line.inputs, names, strict=True), outside))
                 own = () if serves(code.co_filename) else parameters_of(code)
                 given.update(x for x, name in zip(line.inputs, names, strict=True) if name in own)
@@ -760,7 +754,7 @@ class Writer:
         """The parameters of `code` that these values are for, where its call at `depth` has the expressions for them."""
         where, names = arguments_at(caller.code, caller.instruction, parameters_of(code)), ValueMap[str]()
         for x in values:
-            calls = self._calls_of(x)[depth:]
+            calls = self.calls_of(x)[depth:]
             if calls and calls[0].call == caller.call:
                 place = bytecode(caller.code).positions[calls[0].place // 2]
                 names.update([(x, where[place])] if place in where else ())
@@ -796,7 +790,7 @@ class Writer:
         known = {*hints.values(), *map(self.names.hint, roots), *texts_at(caller.code, caller.place, arguments)}
         left = [name for name in arguments if name not in known]
         free = [(key, x, active) for key, x, active in given if hints[key] is None]
-        unnamed = [key for key, x, on in free if on or own_call not in {y.call for y in self._calls_of(x)}]
+        unnamed = [key for key, x, on in free if on or own_call not in {y.call for y in self.calls_of(x)}]
         if not serves(code.co_filename):  # a library may convert its arguments in any order
             own = {*arguments, *code.co_freevars}
             unnamed += [root for root in roots if self.names.hint(root) not in own]

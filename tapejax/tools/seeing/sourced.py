@@ -122,7 +122,9 @@ class Sourced:
     def is_line(self, x: Value, scope: Scope) -> bool:
         """Whether what varies nowhere is computed here, by an expression of the source."""
         line, place = self.optional.get(x), None
-        if line is None or scope.varying_around(x) or written(x) is not None:
+        if line is None or scope.varying_around(x):
+            return False
+        if written(x) is not None and not self.writer.zeros.has(line.inputs):
             return False
         if tuple([each.call for each in line.calls]) == scope.calls:
             place = sources.place_of(line)

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import ast
 import os.path
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
-from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...places import Place, serves
 from ...tape.derivative import DerivativeOp
 from ...tape.recording import Entry
 from ...tf.values.structures import leaf_of
 from ...tf.values.types import Nest
-from ..writing.graph import ValueMap, ValueSet
+from ..writing.graph import ValueMap
 from . import again, layout
 from .listing import expression_at
 from .scopes import Definition, Key, KeyNames, Statement, keys_of, new_key
@@ -41,14 +36,20 @@ class Computed:
       paths: those of the leaves of trees that are given.
       shapes: these trees, by their names.
       named: the paths of values, as the user's code has them.
+      apart: the paths of leaves of trees that neither are given nor come of these; `shapes` has them by their keys.
     """
 
-    def __init__(self, entries: Iterable[Entry], paths: ValueMap[Path], shapes: Shapes, named: ValueMap[Path]):
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        paths: ValueMap[Path],
+        shapes: Shapes,
+        named: ValueMap[Path],
+        apart: ValueMap[Path],
+    ):
         self.names: dict[Key, str] = {}
         self.of: dict[Key, set[str]] = {}
-        entries = [*entries]
-        self.alike = [*_alike_trees(entries, shapes)]
-        places = ValueMap([*paths.items(), *(pair for each in self.alike for pair in each.places())])
+        places = ValueMap([*paths.items(), *apart.items()])
         leaves: dict[str, dict[Path, Value]] = {}
         # by what is done those that are being made, one for each time that it is done to a leaf
         roots: dict[Hashable, list[Key]] = {}
@@ -68,14 +69,13 @@ class Computed:
                     self.names[root] = named[x][0]
                 leaves.setdefault(root, {})[way] = x
                 self.of.setdefault(root, set()).update(of)
-        self.shapes = dict[str, Any](shapes) | {each.key: each.tree for each in self.alike}
+        self.shapes = dict[str, Any](shapes)
         for root, mine in leaves.items():
             like, *others = (self.shapes.get(of) for of in self.of[root])
             if like is not None and all(kind_of(other) == kind_of(like) for other in others) and len(mine) > 1:
                 if (tree := filled(like, mine)) is not None:
                     self.shapes[root] = tree
-        there = self.shapes.keys() - {each.key for each in self.alike}
-        self.paths = ValueMap((x, path) for x, path in places.items() if path[0] in there)
+        self.paths = ValueMap((x, path) for x, path in places.items() if path[0] in self.shapes and x not in apart)
 
     def given(self, tree: str) -> str:
         """The tree that is given, of which one is computed."""
@@ -104,38 +104,6 @@ def _found(entry: Entry, places: ValueMap[Path]) -> Iterator[tuple[Value, Hashab
         if len({path[1:] for path in paths}) == 1:
             roots = {path[0] for path in paths}
             yield x, (op.name, together or j, frozenset(roots)), roots, min(paths)[1:]
-
-
-class Alike(NamedTuple):
-    """A `tree` of zeros or ones, a `key` for it, made at a `place` by a `function` of the leaves of a tree that is given, `like`."""
-
-    key: Key
-    function: str
-    like: str
-    tree: Any
-    place: Place
-
-    def places(self) -> list[tuple[Value, Path]]:
-        """Its leaves with their paths."""
-        return [(x, (self.key, *path)) for path, x in leaves_of(self.tree)]
-
-
-def _alike_trees(entries: Sequence[Entry], shapes: Shapes) -> Iterator[Alike]:
-    """Trees of zeros or ones that the source makes by one instruction, of the shapes of a tree."""
-    by_calls = dict[tuple[Place, ...], list[Entry]]()
-    for entry in entries:
-        if not any(map(jnp.ndim, entry.inputs)):
-            by_calls.setdefault(entry.calls, []).append(entry)
-    for calls, own in by_calls.items():
-        source = expression_at(*calls[-1]) if calls and not serves(calls[-1][0].co_filename) else None
-        found = re.search(r"\b(zeros|ones)_like\b", ast.unparse(source)) if source is not None else None
-        read = ValueSet(x for entry in own for x in entry.inputs)
-        made = [x for entry in own for x in entry.outputs if x not in read and not isinstance(x, Tracer)]
-        for name, tree in shapes.items() if found else ():
-            same = [*map(jax.typeof, made)] == [jax.typeof(x) for _, x in leaves_of(tree)]
-            if same and all((np.asarray(x) == (found[1] == "ones")).all() for x in made):
-                yield Alike(new_key(), found[0], name, jax.tree.unflatten(kind_of(tree), made), calls[-1])
-                break
 
 
 def filled(structure: Nest, leaves: Mapping[Path, Value]) -> Any:

@@ -418,3 +418,55 @@ def test_a_small_tree_that_a_derivative_takes_is_handed_over_whole():
             strict=True,
         ):
             np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, jax.jit], ids=["plain", "jit"])
+def test_a_tree_of_zeros_is_a_tree_and_all_rounds_are_alike(way):
+    def by_momentum(params, x, y):
+        velocity = jax.tree.map(jnp.zeros_like, params)
+        for _ in range(3):
+            grads = jax.grad(loss_fn)(params, x, y)
+            velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, grads)
+            params = jax.tree.map(lambda p, v: p - 0.1 * v, params, velocity)
+        return params
+
+    function = tf.code(way(by_momentum), parameters(), X, Y)
+    text = function.code[function.code.index("def f(") :]
+    assert text == (
+        """\
+def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
+    velocity = jax.tree.map(jnp.zeros_like, params)
+    for _ in range(3):
+        grads = jax.grad(lambda params: loss_fn(params, x, y))(params)
+        velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, grads)
+        params = jax.tree.map(lambda p, v: p - 0.1 * v, params, velocity)
+    return params
+"""
+    ), text
+    require_same(function, parameters(), X, Y)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, jax.jit], ids=["plain", "jit"])
+def test_moments_from_zeros(way):
+    """In a comprehension, and made by ones; the number of the round is in the program."""
+
+    def step(params, x, y):
+        m = {name: jnp.zeros_like(p) for name, p in params.items()}
+        scale = jax.tree.map(jnp.ones_like, params)
+        for t in range(1, 4):
+            grads = jax.grad(loss_fn)(params, x, y)
+            m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
+            scale = jax.tree.map(lambda s, m: 0.5 * s + m**2, scale, m)
+            m_hat = jax.tree.map(lambda m, t=t: m / (1 - 0.9**t), m)
+            params = jax.tree.map(lambda p, m, s: p - 0.1 * m / s, params, m_hat, scale)
+        return params
+
+    function = tf.code(way(step), parameters(), X, Y)
+    for line in (
+        "m = jax.tree.map(jnp.zeros_like, params)",
+        "scale = jax.tree.map(jnp.ones_like, params)",
+        "for t in range(1, 4):",
+        "(1 - 0.9**t)",
+    ):
+        assert line in function.code, function.code
+    require_same(function, parameters(), X, Y)

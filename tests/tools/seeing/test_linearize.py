@@ -161,6 +161,15 @@ def without_value(params, x, y):
     return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), jnp.max(pred)
 
 
+@program((3,), (3,), (3,))
+def two_of_three(a, b, c):
+    def product(a, b, c):
+        return jnp.sum(jnp.sin(a * b) * c)
+
+    value, (da, dc) = jax.value_and_grad(product, argnums=(0, 2))(a, b, c)
+    return value, a - 0.1 * da, c - 0.1 * dc
+
+
 def printed(program, way=lambda f: f):
     code = tapejax.code(way(program), *PROGRAMS[program])
     return code, code.code[code.code.index("def ") :]
@@ -195,9 +204,15 @@ LINES = {
     conjugate_gradients: ["g, hvp = jax.linearize(jax.grad(lambda x: loss(x, b)), x)", "hp = hvp(p)", "for _ in "],
     accuracy: ["(loss, right), grads = jax.value_and_grad(", "has_aux=True", "for _ in range(3)"],
     last_loss: ["loss, grad = jax.value_and_grad(lambda w: loss_fn(w, x, y))(w)", "for _ in range(3)"],
+    two_of_three: [
+        "value, (da, dc) = jax.value_and_grad(",
+        "lambda a, c: product(a, b, c), argnums=(0, 1)",
+        "a - 0.1 * da",
+    ],
     without_value: ["grads, pred = jax.grad(lambda params: loss_fn(params, x, y), has_aux=True)(params)"],
 }
-DIFFERENT = (mapped_among_others,)  # plain it has a name of the function that is mapped
+# Plain it has a name of the function that is mapped; before JAX 0.11 rows are taken in two ways.
+DIFFERENT = (mapped_among_others, *([in_a_loop] if jax.__version_info__ < (0, 11) else []))
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
