@@ -235,15 +235,17 @@ def _joined(
             del linearized.calls[count:]
     if not calls:
         return {}
-    alone = region(forward, [part for parts in calls.values() for part in parts])
-    written = {forward: linearized.finished(alone)}
-    count = sum(map(len, calls.values()))
-    numbers = itertools.count()
+    alone, numbers = region(forward, [part for parts in calls.values() for part in parts]), itertools.count()
+    written, count = {forward: linearized.finished(alone)}, sum(map(len, calls.values()))
     for back, parts in calls.items():
-        regions = (region(part, [forward]) for part in parts)
-        each = (_called(of, linearized.written, fold) or of.entries for of in regions)
+        each = (_called(region(part, [forward]), linearized.written, fold) or () for part in parts)
         written[back] = [x for call in each for x in _placed(call, alone.calls(), next(numbers), count)]
-    return written
+    left = ValueSet(x for entry in alone.entries for x in entry.outputs)
+    left -= ValueSet(x for entry in written[forward] for x in entry.outputs)
+    inputs = ValueSet(x for back in calls for entry in written[back] for x in entry.inputs)
+    return (
+        written if all(written.values()) and left.isdisjoint(inputs) else {}
+    )  # else a call reads what is no longer made
 
 
 def _ends(entries: Sequence[Entry], linear: Run) -> Iterator[int]:
@@ -269,7 +271,7 @@ def _parts(entries: Sequence[Entry], calls: Run) -> Iterator[list[Run]]:
 def _placed(call: Sequence[Entry], made: Sequence[Place], i: int, count: int) -> list[Entry]:
     """The entries of the call number `i` of `count`, where the source has it: of what runs under `jax.jit` JAX says where its
     function was `made`."""
-    if not made or call[0].calls[-1:] not in ((made[-1],), ((made[-1][0], -1),)):
+    if not (made and call) or call[0].calls[-1:] not in ((made[-1],), ((made[-1][0], -1),)):
         return [*call]
     offsets = calls_of_parts(*made[-1])
     place = made[-1][0], offsets[i % len(offsets)] if len(offsets) in (1, count) else -1
