@@ -42,12 +42,8 @@ from .operations import Code, pattern_of, written
 from .scopes import Definition, Key, KeyNames, Statement, new_key
 from .sourced import Sourced
 from .spelling import array_text
-<<<<<<< HEAD
 from .trees import Path, item
-=======
-from .trees import FEW, Path, item
 from .zeros import Zeros
->>>>>>> 6bb9b2bb (Trees of zeros that the source makes of a tree are trees: a file of their own)
 
 _NUMBER = re.compile(r"_\d+$")
 
