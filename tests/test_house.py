@@ -17,19 +17,19 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"
 # The lines of a room, and of its largest file. They are there to ask "does this belong here?": a room may grow past its limit by
 # a twentieth before a test fails, so that one honest line never does.
 LIMITS = {
-    "jaxprs": (1_500, 265),
-    "tape": (1_875, 250),
+    "jaxprs": (1_500, 267),
+    "tape": (1_882, 250),
     "execution": (2_695, 640),
-    "tf": (15_360, 730),
-    "tools": (13_040, 630),
+    "tf": (15_395, 730),
+    "tools": (13_130, 630),
 }
 # The tokens of a room and its branches, since lines can be had by density. Functions over 15 ways through ruff refuses (C901).
 DENSITY = {
     "jaxprs": (16_800, 400),
     "tape": (21_400, 550),
     "execution": (35_520, 951),
-    "tf": (178_000, 4_400),
-    "tools": (186_000, 6_130),
+    "tf": (178_300, 4_400),
+    "tools": (187_800, 6_180),
 }
 BRANCHES = ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.comprehension, ast.match_case, ast.BoolOp
 GRACE = 1.05

@@ -228,6 +228,8 @@ class Tracing(Context):
     # Reads of variables: whether one was refused; the recordings that may note reads, None: no reads
     read_refused = False
     reads: Sequence[Recording] | None = None
+    # The operations that the program is made of so far, with their inputs and outputs; None: nobody asks for them
+    ran: list[tuple[Any, Values, Any]] | None = None
 
 
 tracing = Tracing()

@@ -21,7 +21,7 @@ from .operation import Op, PythonOp
 from .pullback import CustomOp, PullbackOp
 from .recording import DerivativeSpan
 from .rules import depends_on_rules
-from .slicing import Program
+from .slicing import Program, Step
 from .sweep import push
 
 CACHED_DERIVATIVES = 256
@@ -132,20 +132,27 @@ def _run(op: SweepsOp, values: Values, seeds: Values) -> list[Any]:
     starts = [len(recording.entries) for recording in recordings]
     with by_types_of(values):
         results: list[Any] = runner.current.run(op, (*values, *seeds) if seeds else values)
-    if recordings and all([_is_differentiated_by_jax(step.op) or _is_custom(step.op) for step in op.program.steps]):
-        query = getattr(values, "query", None)
-        folded = None if query is None else query.folded()
-        part = "targets" if op.name == "jvp" else "sources"
-        for recording, start in zip(recordings, starts, strict=True):
-            if len(recording.entries) > start + (folded is None):
-                pairs = list(zip(getattr(op.program, part), map(id, results), strict=True))
-                wanted = [
-                    pairs.index(pair) == i for i, pair in enumerate(pairs)
-                ]  # a source's array once, if given twice
-                as_one = functools.partial(_one, op, folded or (lambda: (op.program, values)), seeds, part, wanted)
-                outputs = tuple([x for x in itertools.compress(results, wanted) if x is not None])
-                recording.derivatives.append(DerivativeSpan(start, len(recording.entries), as_one, outputs))
+    ran, custom = active.tracing.ran, any([_is_custom(step.op) for step in op.program.steps])
+    if not (recordings or ran is not None) or not all(map(_is_one, op.program.steps)):
+        return results
+    query = getattr(values, "query", None)
+    folded = None if query is None else query.folded()
+    part = "targets" if op.name == "jvp" else "sources"
+    pairs = list(zip(getattr(op.program, part), map(id, results), strict=True))
+    wanted = [pairs.index(pair) == i for i, pair in enumerate(pairs)]  # a source's array once, if given twice
+    as_one = functools.partial(_one, op, folded or (lambda: (op.program, values)), seeds, part, wanted)
+    outputs = tuple([x for x in itertools.compress(results, wanted) if x is not None])
+    for recording, start in zip(recordings, starts, strict=True):
+        if len(recording.entries) > start + (folded is None):
+            recording.derivatives.append(DerivativeSpan(start, len(recording.entries), as_one, outputs))
+    if ran is not None and not custom and (one := as_one()) is not None:  # the user's Python does not run for it
+        ran.append((*one, outputs))
     return results
+
+
+def _is_one(step: Step) -> bool:
+    """Whether a step can be a part of a derivative that is one operation."""
+    return _is_differentiated_by_jax(step.op) or _is_custom(step.op)
 
 
 def _one(

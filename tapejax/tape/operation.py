@@ -21,7 +21,7 @@ from ..jaxprs.dependence import Links
 from ..jaxprs.fence import NotFiniteInside, Ref, Tracer, trace_context, user_type
 from ..jaxprs.types import Function, Positions, Value, Values
 from . import active, dispatch, rules, runner
-from .active import outside
+from .active import outside, tracing
 from .rules import depends_on_rules
 
 if TYPE_CHECKING:
@@ -88,7 +88,10 @@ class Op:
             with jax.ensure_compile_time_eval():
                 if all(map(_may_be_size, jax.tree.leaves(jax.eval_shape(self.fn, *inputs)))):
                     return runner.current.run(self, inputs)
-        return runner.current.run(self, [*map(_as_constant, inputs)])
+        outputs = runner.current.run(self, [*map(_as_constant, inputs)])
+        if (ran := tracing.ran) is not None:
+            ran.append((self, inputs, outputs))
+        return outputs
 
     # ---- how it is differentiated ----
 

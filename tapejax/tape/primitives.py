@@ -148,13 +148,25 @@ def _call_on_arrays(fn: Function, *inputs: Any) -> Any:
     return fn(*[jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in inputs])
 
 
+def as_called(program: JaxProgram, name: str) -> Function:
+    """A call that was traced, as a function of that name. Its equations are of the line that calls it: JAX cut off who called
+    what it traced."""
+    jaxpr, consts = contents.open_jaxpr(program), contents.consts_of(program)
+
+    def call(*inputs: Value) -> list[Value]:
+        return eval_jaxpr(jaxpr, consts, *inputs, propagate_source_info=False)
+
+    call.__name__ = name
+    return call
+
+
 class TracedOp(Op):
     """A call that was just traced. It has no key: for one its custom rules are traced, which JAX allows after the call only."""
 
     __slots__ = ("staged",)
 
     def __init__(self, staged: TracedCall, call: Function | None):
-        super().__init__(staged.name, jaxpr_as_fun(staged.jaxpr), call)
+        super().__init__(staged.name, as_called(staged.jaxpr, staged.name), call)
         self.staged = staged
 
     def canonicalised(self) -> Op:

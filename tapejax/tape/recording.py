@@ -98,8 +98,6 @@ class Recording:
         self.x64 = fence.enable_x64.value
         self.entries: list[Entry] = []
         self.derivatives: list[DerivativeSpan] = []
-        # by the id of an operation: what it refers to weakly, which is kept alive here
-        self.alive: dict[int, Any] = {}
         # id of a watched array -> (the array, kept alive; how many entries there were when the watch began)
         self.watched: dict[int, tuple[Any, int]] = {}
         # id of a watched variable -> (the variable, the arrays that it held when it was read)

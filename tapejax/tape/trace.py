@@ -193,7 +193,7 @@ class RecorderTrace(Recorder):
             arrays = contents.constants(staged)
             lifted = lifting.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come again is evaluated by operations that JAX has compiled already.
-            evaluate = functools.partial(fence.eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted))
+            evaluate = primitives.as_called(lifted, name)
             call: Function | None = None if has_key else functools.partial(_arrays_of, evaluate)
             if call and custom and all([isinstance(x, _NUMBERS) for x in (*arrays.values(), *tracers)]):
                 # numbers have no gradient: it is called as without a tape

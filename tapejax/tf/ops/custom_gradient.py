@@ -91,7 +91,7 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
             raise kind(f"{self._name} is decorated with custom_gradient: it must return {what}.")
         result, backward = pair
         call = _Call(self._name, backward, arguments, _others(watcher, arguments.leaves), list(used.values()))
-        return _attach(call, self, result, watcher)
+        return attach_rule(call, self, result, watcher)
 
     @property
     def _name(self) -> str:
@@ -232,7 +232,7 @@ def _others(watcher: Recording, arguments: Sequence[TensorLike]) -> list[Variabl
     return [v for v, _ in watcher.variables.values() if id(v) not in of_arguments]
 
 
-def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recording) -> Nest:
+def attach_rule(call: _Call, function: custom_gradient, result: Nest, watcher: Recording) -> Nest:
     """`result` anew, as values whose gradient is the call's."""
     if call.variables and not _takes_variables(call.backward):
         why = f"since function uses variables: {list(call.variables)}"

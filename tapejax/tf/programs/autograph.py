@@ -9,6 +9,7 @@ may meet a tensor in its control flow is rewritten (`needed`).
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import importlib.util
 import inspect
@@ -17,13 +18,13 @@ import threading
 import traceback
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ...jaxprs import cache
-from ...places import serves
+from ...places import Place, serves
 from ..ops import array, control_flow, graph
 from ..values.conversion import is_array_like
 from . import statements
@@ -237,6 +238,7 @@ def converted(f: Callable) -> Callable:
     new = factory.instantiate(function.__globals__, function.__closure__ or (), *defaults)
     new.__name__, new.__qualname__ = function.__name__, function.__qualname__
     new.__code__ = new.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    _note_origins(new.__code__, function.__code__)
     bound = getattr(f, "__self__", None) if isinstance(f, types.MethodType) else None if f is function else f
     _artifact(new)  # so that a rewritten lambda is not rewritten again
     return new if bound is None else types.MethodType(new, bound)
@@ -248,6 +250,41 @@ _ARTIFACT = "autograph_artifact"
 def _artifact(function: Callable) -> Callable:
     setattr(function, _ARTIFACT, True)
     return function
+
+
+def _note_origins(code: types.CodeType, written: types.CodeType, is_part: bool = False) -> None:
+    """Notes of rewritten code the user's function in which it stands, and whether it is made of a part of that, as of a loop."""
+    _known_of(code)["origin"] = written, is_part
+    own = {(x.co_name, x.co_firstlineno): x for x in written.co_consts if inspect.iscode(x)}
+    for inner in filter(inspect.iscode, code.co_consts):
+        function = own.get((inner.co_name, inner.co_firstlineno))
+        _note_origins(inner, function or written, function is None)
+
+
+def as_written(places: Iterable[Place]) -> list[Place]:
+    """Where running functions are, the outermost first, in the functions that the user wrote, not in those made of them."""
+    found: list[Place] = []
+    for code, instruction in places:
+        written, is_part = _known.get(code, {}).get(code.co_filename, {}).get("origin", (None, False))
+        if written is None:
+            found.append((code, instruction))
+            continue
+        while is_part and any(before is written for before, _ in found):
+            is_part = found.pop()[0] is not written
+        found.append((written, _instruction(written, [*code.co_positions()][instruction // 2])))
+    return found
+
+
+def _instruction(code: types.CodeType, position: tuple[int | None, ...]) -> int:
+    """The last instruction at a position; where there is none, as for a loop, the last of its line that begins one, or a call."""
+    steps = [*dis.get_instructions(code)]
+    there = [step.offset for step in steps if step.positions == position]
+    line = [step.offset for step in steps if step.positions and step.positions.lineno == position[0]]
+    begun = [step.offset for step in steps if step.offset in line and step.opname in _BEGINNING]
+    return (there or begun or [-1])[-1]
+
+
+_BEGINNING = frozenset(("GET_ITER", "CALL"))
 
 
 def _transpiler() -> Any:
@@ -291,6 +328,7 @@ def _transpiler() -> Any:
     class Transpiler(PyToPy):
         def transform_ast(self, node: Node, ctx: Any) -> Node:
             unsupported_features_checker.verify(node)
+            self.ends = _Ends(node, anno)
             node = functions.transform(self.initial_analysis(node, ctx), ctx)
             node = Directives(ctx).visit(node)
             for step in passes:
@@ -318,7 +356,7 @@ def _transpiler() -> Any:
             future = ctx.info.future_features
             body = transpiler._wrap_into_factory(node, name, inner, outer, free, ["ag__"], future)
             for statement in body:
-                _place(statement, function.__code__.co_firstlineno, anno)
+                _place(statement, function.__code__.co_firstlineno, anno, self.ends)
             module: dict[str, Any] = {}
             exec(compile(ast.Module(body, []), function.__code__.co_filename, "exec"), module)
             made = transpiler._PythonFnFactory(name, free, {"ag__": operators})
@@ -328,18 +366,32 @@ def _transpiler() -> Any:
     return Transpiler()
 
 
-def _place(node: Node, line: int, anno: types.ModuleType) -> None:
-    """Gives `node`, and what is in it, the lines of the code that it was made of; to what was added, the line around it."""
+class _Ends(dict[int, tuple[Any, int, int]]):
+    """Where expressions end in the user's file: by the `id` of malt's note of where one begins, that note and the end.
+
+    A statement is made of as many: of these Python says the line alone, as it does of a loop.
+    """
+
+    def __init__(self, tree: Node, anno: types.ModuleType):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.expr) and (origin := anno.getanno(node, anno.Basic.ORIGIN, None)) is not None:
+                line, column = origin.loc.lineno - node.lineno, origin.loc.col_offset - node.col_offset
+                self[id(origin)] = origin, (node.end_lineno or 0) + line, (node.end_col_offset or 0) + column
+
+
+def _place(node: Node, line: int, anno: types.ModuleType, ends: _Ends) -> None:
+    """Gives `node`, and what is in it, the place of the code that it was made of; to what was added, the line around it."""
     origin = anno.getanno(node, anno.Basic.ORIGIN, None)
     line = line if origin is None else origin.loc.lineno
     if "lineno" in node._attributes:
-        node.lineno = node.end_lineno = line
-        node.col_offset = node.end_col_offset = 0
+        _, last, end = ends.get(id(origin), (None, line, 0))
+        start = origin.loc.col_offset if end else 0
+        node.lineno, node.end_lineno, node.col_offset, node.end_col_offset = line, last, start, end
     for field, value in ast.iter_fields(node):
         if isinstance(value, tuple):
             setattr(node, field, list(value))
     for child in ast.iter_child_nodes(node):
-        _place(child, line, anno)
+        _place(child, line, anno, ends)
 
 
 # Python has one object for each context and operator of all trees. What malt notes on these is taken off, as other code that

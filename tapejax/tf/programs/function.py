@@ -34,7 +34,7 @@ from ..values.missing import no_attribute
 from ..values.names import name_scope
 from ..values.reading import inside_function
 from ..values.settings import settings
-from ..values.staging import JointOp, Staged, abstract, derivative_possible, init_scope, tracing
+from ..values.staging import Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
 from ..values.tensor import Tensor
 from ..values.types import Array, Nest, VariableLike
@@ -411,18 +411,13 @@ class TracedProgram:
         specs = [_spec(x) for x in inputs]
         left = iter(specs)
         rebuilt = [rebuild(x, left) for x in args], {name: rebuild(x, left) for name, x in kwargs.items()}
-        bare = {id(x) for x in nest.flatten(rebuilt)}
-        self._arrays = [id(x) in bare for x in specs]  # which of the tensors are arrays of JAX's to the function
         self.args, self.kwargs = tuple(map(_unwrapped, rebuilt[0])), dict(_unwrapped(rebuilt[1]))
-        self._target = function.python_function
+        self._code = _code_of(function.python_function)
         self._note()
 
     def _note(self) -> None:
-        if not self.staged.created and isinstance(self.staged.noted, JointOp):
-            slots = [(slot.holder, slot.attribute) for slot in self.staged.slots]
-            self.staged.keep(
-                _Again(self._target, self.args, self.kwargs, self._arrays, slots, len(self.staged.constants))
-            )
+        if not self.staged.created and self._code is not None:
+            self.staged.note_code(self._code)
 
     def __call__(self, arrays: Sequence[Array]) -> Nest:
         if self.staged.incomplete:
@@ -482,40 +477,18 @@ def _unwrapped(structure: Nest) -> Nest:
     return nest.map_structure(leaf, structure)
 
 
-class _Again:
-    """Runs the Python function of a program at inputs of its operation: of `slots`, constants, tensors of the arguments, of which
-    the function is given some as `arrays` of JAX's."""
-
-    def __init__(
-        self,
-        target: Callable,
-        args: Arguments,
-        kwargs: Keywords,
-        arrays: Sequence[bool],
-        slots: Sequence[tuple[Any, str]],
-        constants: int,
-    ):
-        self._target, self._args, self._kwargs, self._arrays = target, args, kwargs, arrays
-        self._slots, self._constants = slots, constants
-
-    def __call__(self, inputs: Sequence[Array]) -> list[Array]:
-        """The results. What the function assigns is undone."""
-        own = inputs[len(self._slots) + self._constants :]
-        left, bare = iter(own), {id(x) for x in itertools.compress(own, self._arrays)}
-        args, kwargs = nest.map_structure(_alive, ([*self._args], self._kwargs))
-        args = [rebuild(x, left) for x in args]
-        kwargs = {name: rebuild(x, left) for name, x in kwargs.items()}
-        args, kwargs = nest.map_structure(
-            lambda x: x._array if isinstance(x, Tensor) and id(x._array) in bare else x, (args, kwargs)
-        )
-        used = [(*slot, x) for slot, x in zip(self._slots, inputs, strict=False)]
-        outputs: list[Array] = []
-        flatten_result(reading.holding(used, iter(inputs), reading.run, True, self._target, *args, **kwargs), outputs)
-        return outputs
-
-
-def _alive(x: Nest) -> Nest:
-    return x() if isinstance(x, weakref.ref) else x
+def _code_of(function: Any) -> types.CodeType | None:
+    """The code that a call runs first; None where it is not Python's."""
+    while not isinstance(function, types.FunctionType):
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, types.MethodType):
+            function = function.__func__
+        elif isinstance(function, _Method):
+            function = function.__wrapped__
+        else:
+            return getattr(inspect.getattr_static(type(function), "__call__", None), "__code__", None)
+    return function.__code__
 
 
 def _not_allowed(function: Function, error: Exception) -> OperatorNotAllowedInGraphError:

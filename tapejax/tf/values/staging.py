@@ -14,7 +14,8 @@ import itertools
 import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from types import CodeType
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -28,13 +29,14 @@ from ...jaxprs.evaluate import evaluate, needed
 from ...jaxprs.fence import (
     ConcreteArray,
     Primitive,
+    StagingTracer,
     Tracer,
     current_trace,
     jaxpr_as_fun,
     set_current_trace,
     under,
 )
-from ...jaxprs.types import Atom, Equation, JaxProgram, Positions, Pytree, TraceLike
+from ...jaxprs.types import Atom, Equation, JaxProgram, Positions, Pytree, TraceLike, Values
 from ...tape import active, primitives, runner
 from ...tape.operation import Op
 from ...tape.pullback import without_derivative
@@ -127,6 +129,7 @@ class Capture:
         # Whether the program may be differentiated, and whether it leaves custom gradients out because it may not.
         self.differentiable = differentiable
         self.incomplete = False
+        self.ran: list[tuple[Op, Values, Any]] = []  # the operations of the program, with inputs and outputs
 
     def trace(self, body: Callable, *tracers: Array) -> Pytree:
         """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
@@ -140,7 +143,8 @@ class Capture:
             self._begin_version()
         try:
             # What is used in here are tracers; the program that is made uses its inputs when it runs.
-            return reading.context.setting(capture=self, used=None).call(body, *tracers)
+            with active.tracing.setting(ran=self.ran):
+                return reading.context.setting(capture=self, used=None).call(body, *tracers)
         finally:
             list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
             for slot in (*self.slots.values(), *self.created.values()):
@@ -284,6 +288,35 @@ class init_scope(contextlib.ContextDecorator):
             self._around.__exit__()
 
 
+class TracedStep(NamedTuple):
+    """An operation of a program that was traced. What its operands stand for in the program: variables, or values."""
+
+    op: Op
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+
+    def is_known(self) -> bool:
+        """Whether it stands for itself: it is of no trace inside, and runs none of the user's Python."""
+        values = any(isinstance(x, Tracer) for x in (*self.inputs, *self.outputs))
+        return not values and (self.op.key is not self.op or isinstance(self.op, JointOp))
+
+
+class Trace(NamedTuple):
+    """A program as it was traced by the Python function with that `code`, and the operations among its equations.
+
+    Its inputs are the arguments; what it reads of state are equations, and the `constants` are in it, by their identities.
+    """
+
+    program: JaxProgram
+    code: CodeType
+    constants: Sequence[int]
+    ran: Sequence[TracedStep]
+
+    def is_state(self, eqn: Equation) -> bool:
+        """Whether an equation is what is read of state."""
+        return eqn.primitive is _variable
+
+
 class Compiled:
     """A program with state: `op`, of (state, constants, arguments) -> (outputs, new state).
 
@@ -298,12 +331,6 @@ class Compiled:
     changed: Sequence[int]
     constants: Sequence[Array]
     outputs: int
-    again: Any = None  # what runs the Python function once more
-
-    def keep(self, again: Callable[[Sequence[Array]], list[Array]]) -> None:
-        """Has `again` live as long as this, and as what tapes see of it."""
-        assert isinstance(self.noted, JointOp)
-        self.again, self.noted.again = again, weakref.ref(again)
 
     def _prepare(self) -> None:
         places = [(slot.holder, slot.attribute) for slot in self.slots]
@@ -373,21 +400,18 @@ class Compiled:
             state = [slot.read() for slot in self.slots]
         values = (*state, *self.constants, *arrays)
         if type(trace) is not active.kind:
-            results = runner.current.run(op, values)
+            results = _traced(op, values)
             return results if not self.changed or self._store(state, results[self.outputs :], arrays) else None
         with active.outside():
             residuals = None
             if self.lifted is None or not active.eager():
-                results = runner.current.run(op, values)
+                results = _traced(op, values)
             else:
                 results, residuals = primitives.recognition.run_program(
                     op, values, trace.recordings, self.lifted, self.noted
                 )
         if self.changed and not self._store(state, results[self.outputs :], arrays):
             return None
-        if self.again is not None:
-            for recording in trace.recordings:
-                recording.alive[id(self.noted)] = self.again
         with active.outside():
             return trace.note(self.noted, values, results[: self.outputs], residuals)
 
@@ -475,6 +499,8 @@ class Staged(Compiled):
             raise failure[0]
         self.outputs = self._counts[0]
         self.results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in closed.out_avals[: self.outputs]]
+        steps = itertools.starmap(_step, capture.ran)
+        self._ran = [step for step in steps if step.is_known()]
         for slot in (*self.slots, *self.created):
             slot.before = None  # let go of what belongs to the trace
         if not self.created:
@@ -496,6 +522,12 @@ class Staged(Compiled):
         self.constants = list(self._identities.values())
         if self.created and arrays is not None:
             self._initialize(arrays)
+
+    def note_code(self, code: CodeType) -> None:
+        """Has those who look at its calls on a tape see how it came about: `code` is that of the function which was traced."""
+        for op in (self.op, self.noted):
+            if isinstance(op, JointOp):
+                op.trace = Trace(self._closed, code, [*self._identities], self._ran)
 
     @property
     def portable(self) -> bool:
@@ -531,6 +563,12 @@ class Staged(Compiled):
         if capture is not None:
             for slot in self.created:
                 capture.create(slot.holder, slot.attribute)
+
+
+def _step(op: Op, inputs: Values, outputs: Any) -> TracedStep:
+    """An operation that ran in a trace. Of a value of that the variable says which it is; those of traces inside stay."""
+    sides = ([x.val if type(x) is StagingTracer else x for x in side] for side in (inputs, jax.tree.leaves(outputs)))
+    return TracedStep(op, *map(tuple, sides))
 
 
 def _void(created: Iterable[Slot]) -> None:
@@ -646,17 +684,25 @@ def _require_no_tracer(slot: Slot, array: Array) -> None:
         )
 
 
+def _traced(op: Op, values: Values) -> Any:
+    """What a program gives, which a program that is traced around it has as one operation."""
+    results = runner.current.run(op, values)
+    if (ran := active.tracing.ran) is not None:
+        ran.append((op, values, results))
+    return results
+
+
 class JointOp(Op):
     """A call of a `function`. An input of one of its results is connected to all of them, if only by a gradient of zero.
 
-    `again` refers to what runs the Python function at inputs of the operation, for whoever looks at it; None if it is gone.
+    `trace` is how its program came about, for whoever looks at it.
     """
 
-    __slots__ = ("again",)
+    __slots__ = ("trace",)
 
     def __init__(self, name: str, fn: Callable):
         super().__init__(name, fn)
-        self.again: Callable[[], Callable[[Sequence[Array]], list[Array]] | None] = lambda: None
+        self.trace: Trace | None = None
 
     def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
         links = super()._find_links(entry, perturbed)

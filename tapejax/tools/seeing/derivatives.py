@@ -21,7 +21,7 @@ from ...tape.recording import Entry
 from ...tape.slicing import Program
 from ..writing.congruence import close
 from ..writing.graph import Graph, ValueSet
-from . import again, bodies, layout, mapped, rolling, scopes, trees
+from . import bodies, layout, mapped, rolling, scopes, traces, trees
 from .batched import MappedOp
 from .callers import Line, depth_of
 from .listing import bytecode, identifier
@@ -112,7 +112,7 @@ def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:
 
 
 def _linked(line: Line) -> frozenset[int]:
-    return again.linked(Entry(line.op, tuple(line.inputs), tuple(line.outputs)))
+    return traces.linked(Entry(line.op, tuple(line.inputs), tuple(line.outputs)))
 
 
 def _varying(line: Line, scope: Scope) -> ValueSet:

@@ -17,6 +17,7 @@ from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
 from ...tape.recording import Entry, Recording
+from ...tf.programs.autograph import as_written
 from ..writing.graph import ValueMap
 
 Rounds: TypeAlias = ValueMap[tuple[int, int]]  # of what a loop computes: in which round, of how many
@@ -161,7 +162,8 @@ _STRUCTURED = {"scan": _scan, "cond": _cond, **dict.fromkeys(contents.JIT, _jit)
 def frames_of(eqn: Equation) -> list[Place]:
     """The functions that were running when an equation was traced, the innermost first."""
     traceback = eqn.source_info.traceback
-    return list(zip(*traceback.raw_frames(), strict=True)) if traceback is not None else []
+    frames = [] if traceback is None else list(zip(*traceback.raw_frames(), strict=True))
+    return as_written(frames[::-1])[::-1]
 
 
 def _where(eqn: Equation) -> Where:

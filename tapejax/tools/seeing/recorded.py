@@ -32,7 +32,7 @@ from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
-from . import again, callers, jitted, layout, rolling, scopes, sources, templates, trees
+from . import callers, jitted, layout, rolling, scopes, sources, templates, traces, trees
 from .callers import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at
 from .inside import program_of, traced
 from .last_round import LastRounds
@@ -247,7 +247,7 @@ class Writer:
             entry = self._entries[position]
             # another one of a call that was opened
             own = self._recording if position < len(self._recording.entries) else Recording()
-            inside = again.recording_of(entry) if isinstance(line.op, JointOp) else jitted.recording_of(entry, own)
+            inside = traces.recording_of(entry) if isinstance(line.op, JointOp) else jitted.recording_of(entry, own)
             entries = [] if inside is None else inside.entries
             around = calls_of(entries)
             self._checkpoints |= {calls[0].call for calls in around if jitted.is_checkpoint(entry.op)}

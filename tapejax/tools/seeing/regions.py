@@ -120,7 +120,7 @@ def parts(entries: Sequence[Entry], wanted: Iterable[Value]) -> list[Entry | Non
     leading, used = list[Entry | None](), ValueSet(wanted)
     for entry in reversed(entries):
         kept = [i for i, x in enumerate(entry.outputs) if x in used]
-        whole = len(kept) == len(entry.outputs) or type(entry.op) is not Op
+        whole = len(kept) == len(entry.outputs) or type(entry.op) is not Op or entry.op.name == "unstack"
         own = (entry if whole else part(entry, kept)) if kept else None
         leading.append(own)
         used.update(() if own is None else own.inputs)

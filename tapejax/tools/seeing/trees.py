@@ -16,7 +16,7 @@ from ...tape.recording import Entry
 from ...tf.values.structures import leaf_of
 from ...tf.values.types import Nest
 from ..writing.graph import ValueMap
-from . import again, layout
+from . import layout, traces
 from .listing import expression_at
 from .scopes import Definition, Key, KeyNames, Statement, keys_of, new_key
 
@@ -98,7 +98,7 @@ def _found(entry: Entry, places: ValueMap[Path]) -> Iterator[tuple[Value, Hashab
         return
     known = ValueMap((x, places[x]) for x in entry.inputs if x in places)
     together = len(entry.outputs) > 1 and len({path[1:] for path in known.values()}) > 1  # each may be of another leaf
-    linked = again.links(entry) if together else [range(len(entry.inputs))] * len(entry.outputs)
+    linked = traces.links(entry) if together else [range(len(entry.inputs))] * len(entry.outputs)
     for j, (x, inputs) in enumerate(zip(entry.outputs, linked, strict=True)):
         paths = {known[entry.inputs[i]] for i in inputs if entry.inputs[i] in known}
         if len({path[1:] for path in paths}) == 1:

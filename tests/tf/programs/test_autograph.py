@@ -497,6 +497,19 @@ def test_a_traceback_shows_the_users_lines():
     assert line_of("# the failing line") in {line for _, line in frames}
 
 
+def test_a_traceback_marks_the_users_expression():
+    def add(x):
+        if x[0] > 0:
+            x = x * 2.0 + tf.constant([1.0, 2.0, 3.0])
+        return x
+
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        tf.function(add)(tf.constant([1.0, 2.0]))
+    frame = [each for each in traceback.extract_tb(caught.tb) if each.filename == __file__][-1]
+    line = linecache.getline(frame.filename, frame.lineno)
+    assert line[frame.colno : frame.end_colno] == "x * 2.0 + tf.constant([1.0, 2.0, 3.0])"
+
+
 def test_what_cannot_be_converted_says_why():
     @tf.function
     def f(x):

@@ -22,19 +22,22 @@ WAYS = {"plain": lambda f: f, "jit": jax.jit, "function": tf.function}
 KNOWN = {
     # Models that are trees of classes of a library's, and no argument: their leaves are handed on one by one.
     **{("equinox_step", way): {"order": ["loss(x, y, t0, t1, t2, t3) of (model, x, y)"]} for way in WAYS},
-    ("flax_step", "jit"): {"order": ["loss(x, t0, t1, t2, t3, y) of (state)"]},
-    ("flax_step", "plain"): {
-        "order": ["loss(x, p_2, t0, p, t1, y) of (state)", "loss_2(x, t0, t1, t2, t3, y) of (state)"],
+    ("equinox_step", "function"): {
+        "order": ["loss(x, y, c0, c1, c2, t0) of (model, x, y)", "loss_2(x, y, t0, t1, t2, t3) of (model, x, y)"],
         "numbered": ["loss_2"],
     },
-    ("flax_step", "function"): {
-        "order": ["loss(x, c, c_2, y) of (state)", "loss_2(x, t0, t1, t2, t3, y) of (state)"],
+    **{("flax_step", way): {"order": ["loss(x, t0, t1, t2, t3, y) of (state)"]} for way in ("jit", "function")},
+    ("flax_step", "plain"): {
+        "order": ["loss(x, p_2, t0, p, t1, y) of (state)", "loss_2(x, t0, t1, t2, t3, y) of (state)"],
         "numbered": ["loss_2"],
     },
     # Its calls do differ: a Python flag exchanges the halves.
     **{("coupling_flow", way): {"numbered": ["coupling_2"]} for way in WAYS},
     # Its code is Equinox's own primitives, for which JAX has no public function: nothing of the user's ran them.
-    ("diffrax_solve", "jit"): {"order": ["diffrax_solve(a, b, c, d, e, g, h, i, j, k) of (start, rates)"]},
+    **{
+        ("diffrax_solve", way): {"order": ["diffrax_solve(a, b, c, d, e, g, h, i, j, k) of (start, rates)"]}
+        for way in ("jit", "function")
+    },
 }
 
 

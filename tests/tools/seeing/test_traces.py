@@ -1,4 +1,7 @@
-"""Calls of a `tf.function` and of functions of JAX's in printed code: what their operations are, with the same numbers."""
+"""Calls of a `tf.function` and of functions of JAX's in printed code: what their operations are, with the same numbers.
+
+They are read from programs: no Python of the user's runs for it.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -108,6 +111,126 @@ def test_to_print_a_function_leaves_the_program_as_it_was(capsys):
     assert capsys.readouterr().out == "tracing\n"
     assert "def step(x" in tape.as_function(y, x).code
     assert capsys.readouterr().out == "" and v.numpy() == 3.0
+
+
+def test_to_print_a_function_runs_nothing():
+    ran = []
+    scale = tf.Variable(2.0)
+
+    @tf.custom_gradient
+    def clipped(x):
+        ran.append("forward")
+        return tf.identity(x), lambda g: tf.clip_by_value(g, -0.5, 0.5)
+
+    @tf.function
+    def step(x, rows):
+        ran.append("step")
+        for row in rows:
+            ran.append("round")
+            x = tf.tanh(x * row)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(clipped(x) ** 2)
+        return y + tf.reduce_sum(tape.gradient(y, x)) * scale
+
+    x, rows = tf.Variable([0.3, -0.7]), tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape() as tape:
+        y = step(x, rows)
+    before = [*ran]
+    function = tape.as_function(y, x, {"rows": rows})
+    assert "def step(" not in function.code and "jax.custom_vjp" in function.code
+    assert ran == before
+    np.testing.assert_allclose(pasted(function)(jnp.array([0.3, -0.7]), jnp.asarray(rows)), y.numpy(), rtol=1e-6)
+
+
+def texts(fn, *args):
+    """The lines of the printed function, as a `tf.function`."""
+    return tf.code(tf.function(fn), *args).code.splitlines()
+
+
+def test_statements_that_autograph_rewrites_are_printed_as_they_stand():
+    def layer(h, w, training):
+        if training:
+            h = jax.nn.relu(h @ w) * 2.0
+        return h
+
+    def net(x, w, depth, training):
+        for _ in range(depth):
+            h = x @ w
+            x = layer(h, w, training)
+        return jnp.sum(x)
+
+    function = tf.code(tf.function(lambda x, w: net(x, w, 3, True)), jnp.ones((2, 2)), jnp.full((2, 2), 0.1))
+    lines = list(map(str.strip, function.code.splitlines()))
+    for line in ("for _ in range(3):", "h = x @ w", "x = layer(h, w)", "h = jax.nn.relu(h @ w) * 2.0"):
+        assert line in lines, function.code
+
+
+def test_a_loop_over_rows_is_a_loop():
+    def rnn(rows, w):
+        state = jnp.zeros(3)
+        for row in rows:
+            state = jnp.tanh(row @ w + state)
+        return state
+
+    lines = texts(rnn, jnp.ones((20, 2)), jnp.ones((2, 3)))
+    assert lines[1:] == [
+        "    state = jnp.zeros(3)",
+        "    for row in rows:",
+        "        state = jnp.tanh(row @ w + state)",
+        "    return state",
+    ]
+
+
+def test_a_branch_on_a_tensor_is_one_operation_among_the_users_lines():
+    def f(x):
+        y = x * 3.0
+        if jnp.sum(y) > 0:
+            y = y * 2.0
+        else:
+            y = y - 1.0
+        return jnp.sum(y)
+
+    lines = list(map(str.strip, texts(f, jnp.array([1.0, 2.0]))))
+    assert "y = x * 3.0" in lines and any("jax.lax.cond" in line for line in lines)
+
+
+def test_a_function_with_a_gradient_of_its_own_has_it_in_a_function():
+    @tf.custom_gradient
+    def clip(x):
+        return tf.identity(x), lambda g: tf.clip_by_value(g, -0.5, 0.5)
+
+    @tf.function
+    def f(x):
+        return tf.reduce_sum(clip(x * 2.0) ** 2)
+
+    x = tf.Variable([0.1, 4.0])
+    with tf.GradientTape() as tape:
+        y = f(x)
+    function = tape.as_function(y, x)
+    assert "@jax.custom_vjp\ndef clip(x):\n    return x\n" in function.code and "clip(x * 2.0)" in function.code
+    gradient = jax.grad(pasted(function))(jnp.array([0.1, 4.0]))
+    np.testing.assert_allclose(gradient, tape.gradient(y, x).numpy(), rtol=1e-6)
+    np.testing.assert_allclose(gradient, [0.8, 1.0], rtol=1e-6)  # 2 * clip(2 * 0.2), 2 * clip(16)
+
+
+def test_derivatives_in_a_function_are_jaxs():
+    w = tf.Variable([0.5, -0.3])
+
+    @tf.function
+    def meta(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum((x * w) ** 2)
+        fast = w - 0.1 * tape.gradient(loss, w)
+        return tf.reduce_sum((x * fast) ** 2)
+
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = meta(x)
+    function = tape.as_function(y, w, {"x": x})
+    assert "jax.grad(" in function.code
+    gradient = jax.grad(pasted(function))(jnp.array([0.5, -0.3]), jnp.array([1.0, 2.0]))
+    np.testing.assert_allclose(gradient, tape.gradient(y, w).numpy(), rtol=1e-5)
 
 
 def test_functions_of_jax_are_called():
