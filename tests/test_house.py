@@ -18,7 +18,7 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"
 # a twentieth before a test fails, so that one honest line never does.
 LIMITS = {
     "jaxprs": (1_500, 267),
-    "tape": (1_882, 250),
+    "tape": (1_886, 250),
     "execution": (2_695, 640),
     "tf": (15_395, 730),
     "tools": (13_130, 630),
