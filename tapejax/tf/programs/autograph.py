@@ -263,16 +263,16 @@ def _note_origins(code: types.CodeType, written: types.CodeType, is_part: bool =
 
 def as_written(places: Iterable[Place]) -> list[Place]:
     """Where running functions are, the outermost first, in the functions that the user wrote, not in those made of them."""
-    found: list[Place] = []
+    written_places: list[Place] = []
     for code, instruction in places:
         written, is_part = _known.get(code, {}).get(code.co_filename, {}).get("origin", (None, False))
         if written is None:
-            found.append((code, instruction))
+            written_places.append((code, instruction))
             continue
-        while is_part and any(before is written for before, _ in found):
-            is_part = found.pop()[0] is not written
-        found.append((written, _instruction(written, [*code.co_positions()][instruction // 2])))
-    return found
+        while is_part and any(before is written for before, _ in written_places):
+            is_part = written_places.pop()[0] is not written
+        written_places.append((written, _instruction(written, [*code.co_positions()][instruction // 2])))
+    return written_places
 
 
 def _instruction(code: types.CodeType, position: tuple[int | None, ...]) -> int:

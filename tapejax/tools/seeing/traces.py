@@ -33,12 +33,12 @@ def recording_of(entry: Entry) -> Recording | None:
     inside = Recording()
     with active.outside():
         try:
-            found = adopted(inside, _run(trace, entry, inside.entries), entry)
+            recording = adopted(inside, _run(trace, entry, inside.entries), entry)
         except Exception:  # an input was donated, or what is called cannot run here
             return None
-    graph = Graph([] if found is None else found.entries)
+    graph = Graph([] if recording is None else recording.entries)
     lost = linked(entry) - {i for i, x in enumerate(entry.inputs) if graph.uses(x)}
-    return None if lost else found
+    return None if lost else recording
 
 
 def _run(trace: Trace, entry: Entry, entries: list[Entry]) -> list[Any]:
