@@ -403,9 +403,11 @@ def _variables(atoms: Sequence[Any]) -> list[Any]:
 
 
 def _read_by(equations: Sequence[Equation]) -> list[Any]:
-    """The variables that equations read and do not make, in the order of the operands of the last one."""
+    """The variables that equations read and do not make, in the order of the operands of what they give: first of the first."""
     made_by = {v: eqn for eqn in equations for v in eqn.outvars}
-    read, waiting = dict[Any, None](), [v for eqn in equations for v in eqn.invars[::-1]]
+    inner = {v for eqn in equations for v in _variables(eqn.invars)}
+    ends = [eqn for eqn in equations if not inner.issuperset(eqn.outvars)]
+    read, waiting = dict[Any, None](), [v for eqn in reversed(ends) for v in eqn.invars[::-1]]
     while waiting:
         v = waiting.pop()
         if not isinstance(v, Literal) and v not in made_by:

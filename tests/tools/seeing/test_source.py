@@ -508,8 +508,7 @@ def test_names_inside_functions():
         loss = net(tf.constant(np.ones((2, 3), np.float32)))
     code = tape.as_function(loss, ws).code
     for text in (
-        "ws_0, ws_1 = sources",
-        "for w in [ws_0, ws_1]:\n        hidden = jax.nn.relu(hidden @ w)",
+        "for w in params:\n        hidden = jax.nn.relu(hidden @ w)",
         "logits = ",
         "loss = ",
     ):

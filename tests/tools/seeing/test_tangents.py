@@ -109,7 +109,7 @@ def f(sources):
     )
 
 
-@pytest.mark.parametrize("way", [lambda f: f, tf.function])
+@WAYS
 def test_a_product_with_a_hessian(way):
     assert definitions(printed(way(product), W, T)) == (
         """\
