@@ -357,8 +357,8 @@ class EquationReader:
             return False
         start = eqn.params["num_consts"]
         end = start + len(eqn.outvars)
-        results, inputs = eqn.invars[start:end], [*eqn.invars[:start], *eqn.invars[end:]]
-        given = [*self.constants, *_variables(inputs)]
+        results, inputs = eqn.invars[start:end], [*dict.fromkeys(_variables((*eqn.invars[:start], *eqn.invars[end:])))]
+        given = [*self.constants, *inputs]
         before = self.jaxpr.replace(eqns=self.jaxpr.eqns[: self.jaxpr.eqns.index(eqn)])
         forward = _between(before, _variables(results), {*given})
         if forward is None:
@@ -367,8 +367,7 @@ class EquationReader:
         constants, evaluated = self.read(self.constants), functools.partial(run_equation, self.lifted)
 
         def call(*flat: Value) -> list[Value]:
-            own = [x for v, x in zip(inputs, flat[len(results) :], strict=True) if not isinstance(v, Literal)]
-            return evaluate(program, [*constants, *own], evaluated, lifted=self.lifted)
+            return evaluate(program, [*constants, *flat[len(results) :]], evaluated, lifted=self.lifted)
 
         made = ValueSet(self.known[v] for each in forward for v in each.outvars if v in self.known)
         self.entries[:] = [entry for entry in self.entries if made.isdisjoint(entry.outputs)]

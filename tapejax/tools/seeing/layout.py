@@ -54,6 +54,14 @@ class _Renaming(ast.NodeTransformer):
                 rows = [row for part in parts if (row := _row(part)) is not None]
                 if len(rows) == len(parts):  # as `jnp.array` joins what it is given in a list
                     return ast.Call(parsed("jnp.stack"), [ast.List(rows, ast.Load())], [])
+            case ast.Call(
+                func=ast.Attribute(attr="cond") as cond,
+                args=[
+                    ast.Call(func=ast.Attribute(value=x, attr="astype"), args=[ast.Attribute(attr="int32")]),
+                    *others,
+                ],
+            ) if _is_truth(x):  # JAX makes the index of a branch of it itself
+                return ast.Call(cond, [x, *others], node.keywords)
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
@@ -62,6 +70,16 @@ class _Renaming(ast.NodeTransformer):
             other = self.expressions.get(arg.arg)
             args.append(ast.arg(other.id if isinstance(other, ast.Name) else arg.arg))
         return ast.Lambda(arguments(args), self.visit(node.body))
+
+
+def _is_truth(node: ast.expr) -> bool:
+    """Whether an expression of arrays is a truth value, whatever they are."""
+    match node:
+        case ast.Compare() | ast.Call(func=ast.Attribute(attr="logical_not" | "logical_and" | "logical_or")):
+            return True
+        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr(), right=right):
+            return _is_truth(left) and _is_truth(right)
+    return False
 
 
 def _row(node: ast.expr) -> ast.expr | None:

@@ -280,10 +280,19 @@ class Code:
                 raise Unspellable(hint)
             # before its rule is written, which may call the function
             self._helper_of[key] = self._rules_around[plain] = name = self.scope.new(hint)
+            before = len(self.helpers)
             try:
-                self.helpers.append(write(name, self._function(closed, name, parameters)))
+                text = write(name, self._function(closed, name, parameters))
             finally:
                 del self._rules_around[plain]
+            own = re.compile(rf"\b{name}(?=(_fwd|_bwd|_jvp)?\b)")
+            same = own.sub("f", text), hint  # of other shapes it may be the same
+            if same not in self._helper_of or any(map(own.search, self.helpers[before:])):
+                self._helper_of.setdefault(same, name)
+                self.helpers.append(text)
+            else:
+                self.scope.taken.remove(name)
+                self._helper_of[key] = self._helper_of[same]
         return self._helper_of[key]
 
     def _function(self, closed: JaxProgram, name: str, parameters: Sequence[str] = ()) -> str:
