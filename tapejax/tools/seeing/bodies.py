@@ -25,7 +25,7 @@ from ...tape import active
 from ...tape.recording import Entry, Recording
 from ..writing.files import source_of
 from ..writing.graph import ValueMap, ValueSet
-from . import jitted, layout, mapped, rolling, scopes, transforms, trees
+from . import equations, layout, mapped, ran_by, rolling, scopes, transforms, trees
 from .callers import Line, call_name, calls_of
 from .inside import traced
 from .listing import bytecode, parameters_of
@@ -53,17 +53,17 @@ class Callee(NamedTuple):
 def callee_of(program: JaxProgram, consts: Values, given: Values, at_once: bool = False) -> Callee:
     """The function that became a program, of `consts`, which it closes over, and of copies of what it is `given`."""
     jaxpr: Any = contents.open_jaxpr(program)
-    info, source, recording = jaxpr.debug_info, jitted.source_of(program), Recording()
-    callers = jitted.ran_by(jaxpr, source)
+    info, source, recording = jaxpr.debug_info, ran_by.source_of(program), Recording()
+    callers = ran_by.ran_by(jaxpr, source)
     users = jaxpr.eqns == [] or any(not serves(code.co_filename) for each in callers or () for code, _ in each)
     arguments, paths = (info.arg_names or (), info.result_paths or ()) if info else ((), ())
     known = len(arguments) == len(jaxpr.invars) and len(paths) == len(jaxpr.outvars)
     if callers is None or not users or contents.consts_of(program) or not (known or at_once):
         raise Unspellable(program)
     copies = [jnp.array(x) for x in given]  # as they are, even if weakly typed
-    ends = jitted.run(jaxpr, callers, [*consts, *copies], (), recording.entries)
+    ends = equations.run(jaxpr, callers, [*consts, *copies], (), recording.entries)
     folded = transforms.folded(recording, ends)
-    code = jitted.function_in(program)
+    code = ran_by.function_in(program)
     leaves = [_leaf(name) for name in arguments[len(consts) :]] if known else []
     results = [_leaf(path)[1] for path in paths] if known else []
     return Callee(restricted(folded.entries, ends), copies, ends, leaves, results, code)
@@ -359,7 +359,7 @@ def function_of(
 def _parameters(code: CodeType | None, program: JaxProgram, count: int) -> Sequence[str]:
     """What a function calls so many arrays that it is given, by themselves or in tuples; nothing where it has no names. The file
     says it of one that ran nothing, and gives back what it is given."""
-    file, _, line = jitted.source_of(program).rpartition(":")
+    file, _, line = ran_by.source_of(program).rpartition(":")
     own = parameters_of(code) if code else source_of(file).parameters.get(int(line), ()) if line.isdigit() else ()
     names = [part for name in own for part in _unpacked(code, name) or (name,)]
     return names if len(names) == count else ()
@@ -445,12 +445,12 @@ def _counting(program: JaxProgram, closed: int, others: int = 0) -> Any | None:
     """The program of a round of `jax.lax.fori_loop` without the counting; None for any other. `others`: so many values after the
     number of the round are not the user's."""
     jaxpr: Any = contents.open_jaxpr(program)
-    source = jitted.source_of(program)
+    source = ran_by.source_of(program)
     first = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "add" and eqn.outvars == jaxpr.outvars[:1]]
     if (
         len(first) != 1
         or first[0].invars[0] not in jaxpr.invars[closed : closed + 1]
-        or jitted.places(first[0], source)
+        or ran_by.places(first[0], source)
     ):
         return None
     rest = [eqn for eqn in jaxpr.eqns if eqn is not first[0]]
@@ -485,7 +485,7 @@ def _closed_over(programs: Sequence[JaxProgram]) -> int:
     for program in programs:
         if names := contents.open_jaxpr(program).debug_info.arg_names:
             return next((i for i, name in enumerate(names) if name), len(names))
-    codes = [jitted.function_in(program) for program in programs]
+    codes = [ran_by.function_in(program) for program in programs]
     counts = {
         (len(contents.open_jaxpr(program).invars) - len(parameters_of(code)))
         for program, code in zip(programs, codes, strict=True)
@@ -539,7 +539,7 @@ def _group(leaves: Sequence[Leaf], positions: Sequence[int]) -> Group:
 
 def _is_of_loops(program: JaxProgram) -> bool:
     """Whether a function is of the file in which JAX has its loops: that which `map` or `fori_loop` makes."""
-    return "control_flow" in jitted.source_of(program)
+    return "control_flow" in ran_by.source_of(program)
 
 
 def _applied(name: str, args: Sequence[str | ast.expr], options: Mapping[str, Any] | None = None) -> ast.expr:

@@ -17,8 +17,9 @@ from ...tape.recording import Entry, Recording
 from ...tf.values import staging
 from ...tf.values.staging import Trace
 from ..writing.graph import Graph
-from . import jitted
-from .jitted import EquationReader, adopted, ran_by
+from .equations import EquationReader
+from .jitted import adopted
+from .ran_by import ran_by, source_of
 from .spelling import Unspellable
 
 
@@ -74,7 +75,7 @@ def _is_constant(atoms: Sequence[Any], constvars: Sequence[Any]) -> bool:
 
 def _is_unknown(eqn: Equation) -> bool:
     """Whether an equation may do something else each time, or is what is read of state that was changed."""
-    return bool(eqn.effects) or jitted.source_of(eqn.params.get("call_jaxpr")).startswith(staging.__file__)
+    return bool(eqn.effects) or source_of(eqn.params.get("call_jaxpr")).startswith(staging.__file__)
 
 
 def links(entry: Entry) -> Sequence[frozenset[int]]:

@@ -1,0 +1,242 @@
+"""A program read equation by equation: its operations as entries of a recording, with the functions that ran them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence, Set
+from inspect import Parameter, Signature
+from types import CodeType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...jaxprs import contents
+from ...jaxprs.evaluate import evaluate
+from ...jaxprs.fence import Literal, Var
+from ...jaxprs.lifting import run_equation
+from ...jaxprs.types import Equation, JaxProgram, Value, Values
+from ...places import Place, is_called, serves, transformation
+from ...tape import active
+from ...tape.operation import Op
+from ...tape.recording import Entry
+from ...tf.ops.custom_gradient import attach_rule, custom_gradient
+from ...tf.programs.statements import for_stmt
+from ...tf.values.staging import TracedStep
+from ..writing.graph import ValueSet
+from .inside import CASTS, frames_of
+from .ran_by import EQUATIONS, inside_of, is_users, ran_by, source_of
+
+
+def run(
+    jaxpr: JaxProgram, callers: Sequence[Sequence[Place]], inputs: Values, around: Sequence[Place], entries: list[Entry]
+) -> list[Value]:
+    """The results of a function, whose operations become `entries`. `callers`: what ran each equation; `around`: what ran it."""
+    known: dict[Any, Value] = dict(zip(jaxpr.invars, inputs, strict=True))
+    return EquationReader(jaxpr, known, entries).entire(callers, around)
+
+
+class EquationReader:
+    """A run of the equations of a function, of whose values some are `known`; its operations become `entries`.
+
+    Args:
+      lifted: what stands for its constants, by their identities.
+      steps: operations that are known to have made variables, by these.
+    """
+
+    def __init__(
+        self,
+        jaxpr: JaxProgram,
+        known: dict[Any, Value],
+        entries: list[Entry],
+        lifted: dict[int, Value] | None = None,
+        steps: Mapping[Any, TracedStep] | None = None,
+    ):
+        self.jaxpr, self.known, self.entries = jaxpr, known, entries
+        self.lifted, self.steps = lifted or {}, steps or {}
+        self.constants = [v for v in known if v not in jaxpr.invars]
+
+    def read(self, atoms: Sequence[Any]) -> list[Value]:
+        """The values of variables; a value is itself."""
+        values = [v.val if isinstance(v, Literal) else self.known[v] if isinstance(v, Var) else v for v in atoms]
+        return [self.lifted.get(id(x), x) for x in values]
+
+    def entire(self, callers: Sequence[Sequence[Place]], around: Sequence[Place]) -> list[Value]:
+        """Runs all of it; gives the results. `callers`: what ran each equation; `around`: what ran all of it."""
+        jaxpr = self.jaxpr
+        # those that came of one call of a function of JAX's share their traceback
+        every = zip(jaxpr.eqns, callers, strict=True)
+        pairs = [(eqn, places) for eqn, places in every if not self.known.keys() >= {*eqn.outvars}]
+        groups = [[*group] for _, group in itertools.groupby(pairs, key=lambda pair: _together(pair[0]))]
+        last = {v: i for i, group in enumerate(groups) for eqn, _ in group for v in _variables(eqn.invars)}
+        last |= dict.fromkeys(_variables(jaxpr.outvars), len(groups))
+        for i, group in enumerate(groups):
+            equations, places = [eqn for eqn, _ in group], (*around, *group[0][1])
+            kinds = self._step, self._call, self._rounds, self._with_rule
+            if not any(ran(equations, places) for ran in kinds):
+                # what nobody reads may be what a derivative is of
+                inside = any(map(transformation, places))
+                made = [v for eqn in equations for v in eqn.outvars if v not in self.known]
+                self._operation(equations, [v for v in made if last.get(v, len(groups)) > i or inside], places)
+        return self.read(jaxpr.outvars)
+
+    def _step(self, equations: Sequence[Equation], places: tuple[Place, ...]) -> bool:
+        """Runs an operation that is known to have made what equations make. It may have made more, by those after them."""
+        step = next((self.steps[v] for eqn in equations for v in eqn.outvars if v in self.steps), None)
+        if step is None or any(isinstance(v, Var) and v not in self.known for v in step.inputs):
+            return False
+        made = [isinstance(v, Var) and v not in self.known for v in step.outputs]
+        if all(made):
+            self._note(step.op, step.inputs, step.outputs, places)
+        return any(made)
+
+    def _call(self, equations: Sequence[Equation], places: tuple[Place, ...]) -> bool:
+        """Runs a call of a function of the user's under `jax.jit`."""
+        (first, *others) = equations
+        called = first.params.get("jaxpr") if not others and first.primitive.name in contents.JIT else None
+        own = None if called is None else ran_by(body := contents.open_jaxpr(called), source_of(called))
+        if not own or body.constvars or not is_users(own):
+            return False
+        results = run(body, own, self.read(first.invars), places, self.entries)
+        self.known.update(zip(first.outvars, results, strict=True))
+        return True
+
+    def _rounds(self, equations: Sequence[Equation], places: tuple[Place, ...]) -> bool:
+        """Runs a loop that a `tf.function` made of the user's ``for`` over the rows of arrays, round by round."""
+        (eqn, *others) = equations
+        own = itertools.takewhile(lambda place: serves(place[0].co_filename), frames_of(eqn))
+        if others or eqn.primitive.name != "scan" or all(code is not for_stmt.__code__ for code, _ in own):
+            return False
+        body, (consts, carried) = contents.open_jaxpr(eqn.params["jaxpr"]), contents.scan_counts(eqn.params)
+        columns, callers = eqn.invars[consts + carried :], [inside_of(each, places) for each in body.eqns]
+        if not columns or len(eqn.outvars) > carried or eqn.params["length"] * len(body.eqns) > EQUATIONS:
+            return False
+        first, carry = self.read(eqn.invars[:consts]), self.read(eqn.invars[consts : consts + carried])
+        every = []
+        for column in columns:
+            self._note(Op("unstack", list), [column], [], places)
+            every.append(self.entries[-1].outputs)
+        for row in zip(*every, strict=True):
+            carry = run(body, callers, [*first, *carry, *row], (), self.entries)
+        self.known.update(zip(eqn.outvars, carry, strict=True))
+        return True
+
+    def _with_rule(self, equations: Sequence[Equation], places: tuple[Place, ...]) -> bool:
+        """Runs a call of a function with a `tf.custom_gradient`. In a program its results come first, then its rule for them."""
+        (eqn, *others) = equations
+        if others or eqn.primitive.name != "custom_vjp_call" or not _is_in(attach_rule, eqn):
+            return False
+        start = eqn.params["num_consts"]
+        end = start + len(eqn.outvars)
+        results, inputs = eqn.invars[start:end], [*dict.fromkeys(_variables((*eqn.invars[:start], *eqn.invars[end:])))]
+        given = [*self.constants, *inputs]
+        before = self.jaxpr.replace(eqns=self.jaxpr.eqns[: self.jaxpr.eqns.index(eqn)])
+        forward = _between(before, _variables(results), {*given})
+        if forward is None:
+            return False
+        program = self.jaxpr.replace(invars=given, eqns=[*forward, eqn], outvars=eqn.outvars)
+        constants, evaluated = self.read(self.constants), functools.partial(run_equation, self.lifted)
+
+        def call(*flat: Value) -> list[Value]:
+            return evaluate(program, [*constants, *flat[len(results) :]], evaluated, lifted=self.lifted)
+
+        made = ValueSet(self.known[v] for each in forward for v in each.outvars if v in self.known)
+        self.entries[:] = [entry for entry in self.entries if made.isdisjoint(entry.outputs)]
+        self._note(RuledOp(_of_users(forward), call, len(results)), [*results, *inputs], eqn.outvars, places)
+        return True
+
+    def _operation(self, equations: Sequence[Equation], outs: Sequence[Any], places: tuple[Place, ...]) -> None:
+        ins = _read_by(equations)
+        program = self.jaxpr.replace(invars=ins, eqns=equations, outvars=outs)
+        evaluated = functools.partial(run_equation, self.lifted)
+        op = Op(_name(equations), lambda *inputs: evaluate(program, inputs, evaluated, lifted=self.lifted))
+        self._note(op, ins, outs, places)
+
+    def _note(self, op: Op, ins: Sequence[Any], outs: Sequence[Any], places: tuple[Place, ...]) -> None:
+        values = self.read(ins)
+        results = active.distinct(jax.tree.leaves(op.fn(*values)), values)
+        self.known.update(zip(outs, results, strict=bool(outs)))
+        where = next((place for place in places[::-1] if not serves(place[0].co_filename)), None)
+        self.entries.append(Entry(op, tuple(values), tuple(results), where, None, places))
+
+
+_STRUCTURED = frozenset(("scan", "while", "cond", *contents.CHECKPOINT))
+
+
+def _together(eqn: Equation) -> int:
+    """Equal for equations that are one operation."""
+    return id(eqn if eqn.primitive.name in _STRUCTURED else eqn.source_info.traceback)
+
+
+def _variables(atoms: Sequence[Any]) -> list[Any]:
+    return [v for v in atoms if not isinstance(v, Literal)]
+
+
+def _read_by(equations: Sequence[Equation]) -> list[Any]:
+    """The variables that equations read and do not make, in the order of the operands of what they give: first of the first."""
+    made_by = {v: eqn for eqn in equations for v in eqn.outvars}
+    inner = {v for eqn in equations for v in _variables(eqn.invars)}
+    ends = [eqn for eqn in equations if not inner.issuperset(eqn.outvars)]
+    read, waiting = dict[Any, None](), [v for eqn in reversed(ends) for v in eqn.invars[::-1]]
+    while waiting:
+        v = waiting.pop()
+        if not isinstance(v, Literal) and v not in made_by:
+            read[v] = None
+        elif not isinstance(v, Literal):
+            waiting += made_by[v].invars[::-1]
+    return [*read]
+
+
+# ---- functions with a rule ------------------------------------------------------------------------------------------
+
+
+def _is_in(function: Callable[..., Any], eqn: Equation) -> bool:
+    """Whether a function of tapejax's was running when an equation was traced."""
+    return any(code is function.__code__ for code, _ in frames_of(eqn))
+
+
+def _between(program: JaxProgram, wanted: Sequence[Any], given: Set[Any]) -> list[Equation] | None:
+    """The equations that make variables of those that are `given`, in a function with a rule of its own. None where another one
+    is read."""
+    left, equations = {*wanted} - given, list[Equation]()
+    for eqn in reversed(program.eqns):
+        if not left.isdisjoint(eqn.outvars):
+            equations.append(eqn)
+            left = (left - {*eqn.outvars}) | ({*_variables(eqn.invars)} - given)
+    return None if left or not all(_is_in(custom_gradient.__call__, eqn) for eqn in equations) else equations[::-1]
+
+
+def _of_users(forward: Sequence[Equation]) -> CodeType | None:
+    """The function of the user's that ran equations inside."""
+    for eqn in forward:
+        outer = itertools.dropwhile(
+            lambda place: place[0] is not custom_gradient.__call__.__code__, frames_of(eqn)[::-1]
+        )
+        if (code := next((code for code, _ in outer if not serves(code.co_filename)), None)) is not None:
+            return code
+    return None
+
+
+class RuledOp(Op):
+    """A call of a function with a gradient of the user's, of its results and what it was given. `results`: how many."""
+
+    __slots__ = ("results",)
+
+    def __init__(self, code: CodeType | None, fn: Callable[..., list[Value]], results: int):
+        super().__init__("function" if code is None else code.co_name, fn)
+        names = () if code is None else code.co_varnames[: code.co_argcount]
+        vars(fn)["__signature__"] = Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in names])
+        self.results = results
+
+
+def _name(equations: Sequence[Equation]) -> str:
+    """The name of the one operation, or of the function of JAX's that several came of."""
+    kinds = [eqn.primitive.name for eqn in equations]
+    main = [kind for kind in kinds if kind not in CASTS] or kinds[-1:]
+    if len(main) == 1:
+        return str(equations[kinds.index(main[0])].params.get("name", main[0]))
+    inner = itertools.takewhile(lambda frame: not is_called(frame[0]), frames_of(equations[0]))
+    names = [code.co_name for code, _ in inner]
+    public = (name.removeprefix("_operator_") for name in reversed(names))
+    return next((name for name in public if hasattr(jnp, name) or hasattr(jax.nn, name)), "function")
