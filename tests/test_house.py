@@ -18,9 +18,9 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"
 # a twentieth before a test fails, so that one honest line never does.
 LIMITS = {
     "jaxprs": (1_500, 267),
-    "tape": (1_886, 250),
+    "tape": (1_887, 250),
     "execution": (2_695, 640),
-    "tf": (15_395, 730),
+    "tf": (15_410, 730),
     "tools": (13_175, 630),
 }
 # The tokens of a room and its branches, since lines can be had by density. Functions over 15 ways through ruff refuses (C901).
@@ -28,8 +28,8 @@ DENSITY = {
     "jaxprs": (16_800, 400),
     "tape": (21_400, 550),
     "execution": (35_520, 951),
-    "tf": (178_300, 4_400),
-    "tools": (188_300, 6_180),
+    "tf": (178_400, 4_400),
+    "tools": (188_400, 6_180),
 }
 BRANCHES = ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.comprehension, ast.match_case, ast.BoolOp
 GRACE = 1.05

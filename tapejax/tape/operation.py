@@ -46,6 +46,7 @@ class Op:
     """
 
     __slots__ = ("name", "fn", "call", "key", "bound", "prepared", "_hash", "__weakref__")
+    in_trace = False  # whether a program that is traced keeps it for who looks at that, though it has no key
 
     def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
         self.name: Final = name

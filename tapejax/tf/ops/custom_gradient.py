@@ -7,6 +7,7 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 import jax
@@ -91,7 +92,7 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
             raise kind(f"{self._name} is decorated with custom_gradient: it must return {what}.")
         result, backward = pair
         call = _Call(self._name, backward, arguments, _others(watcher, arguments.leaves), list(used.values()))
-        return attach_rule(call, self, result, watcher)
+        return _attach(call, self, result, watcher)
 
     @property
     def _name(self) -> str:
@@ -232,7 +233,7 @@ def _others(watcher: Recording, arguments: Sequence[TensorLike]) -> list[Variabl
     return [v for v, _ in watcher.variables.values() if id(v) not in of_arguments]
 
 
-def attach_rule(call: _Call, function: custom_gradient, result: Nest, watcher: Recording) -> Nest:
+def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recording) -> Nest:
     """`result` anew, as values whose gradient is the call's."""
     if call.variables and not _takes_variables(call.backward):
         why = f"since function uses variables: {list(call.variables)}"
@@ -266,8 +267,23 @@ def attach_rule(call: _Call, function: custom_gradient, result: Nest, watcher: R
         traced, closed_over = _traced(pull, outputs)
         outputs = [dispatch.run(_CUT, (x,)) for x in outputs]
         fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
-        results = dispatch.run(Op(call.name, fn, fn), (*outputs, *inputs, *closed_over))
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        results = dispatch.run(
+            RuleOp(call.name, fn, code, len(outputs), len(inputs)), (*outputs, *inputs, *closed_over)
+        )
     return _like(_outline(result), results)
+
+
+class RuleOp(Op):
+    """A call of a function with a gradient of the user's in a program that is traced: of its `results`, so many, of what it was
+    `given`, and of what its gradient function closes over. `code`: the function's."""
+
+    __slots__ = ("results", "given", "code")
+    in_trace = True
+
+    def __init__(self, name: str, fn: Callable, code: CodeType | None, results: int, given: int):
+        super().__init__(name, fn, fn)
+        self.code, self.results, self.given = code, results, given
 
 
 def _looks_at_values(function: custom_gradient, error: Exception) -> str:

@@ -298,7 +298,7 @@ class TracedStep(NamedTuple):
     def is_known(self) -> bool:
         """Whether it stands for itself: it is of no trace inside, and runs none of the user's Python."""
         values = any(isinstance(x, Tracer) for x in (*self.inputs, *self.outputs))
-        return not values and (self.op.key is not self.op or isinstance(self.op, JointOp))
+        return not values and (self.op.key is not self.op or self.op.in_trace)
 
 
 class Trace(NamedTuple):
@@ -699,6 +699,7 @@ class JointOp(Op):
     """
 
     __slots__ = ("trace",)
+    in_trace = True
 
     def __init__(self, name: str, fn: Callable):
         super().__init__(name, fn)

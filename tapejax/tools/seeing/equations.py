@@ -6,7 +6,6 @@ import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence, Set
 from inspect import Parameter, Signature
-from types import CodeType
 from typing import Any
 
 import jax
@@ -21,7 +20,7 @@ from ...places import Place, is_called, serves, transformation
 from ...tape import active
 from ...tape.operation import Op
 from ...tape.recording import Entry
-from ...tf.ops.custom_gradient import attach_rule, custom_gradient
+from ...tf.ops.custom_gradient import RuleOp, custom_gradient
 from ...tf.programs.statements import for_stmt
 from ...tf.values.staging import TracedStep
 from ..writing.graph import ValueSet
@@ -73,7 +72,7 @@ class EquationReader:
         last |= dict.fromkeys(_variables(jaxpr.outvars), len(groups))
         for i, group in enumerate(groups):
             equations, places = [eqn for eqn, _ in group], (*around, *group[0][1])
-            kinds = self._step, self._call, self._rounds, self._with_rule
+            kinds = self._step, self._call, self._rounds
             if not any(ran(equations, places) for ran in kinds):
                 # what nobody reads may be what a derivative is of
                 inside = any(map(transformation, places))
@@ -87,7 +86,9 @@ class EquationReader:
         if step is None or any(isinstance(v, Var) and v not in self.known for v in step.inputs):
             return False
         made = [isinstance(v, Var) and v not in self.known for v in step.outputs]
-        if all(made):
+        if all(made) and isinstance(step.op, RuleOp):
+            self._with_rule(equations[0], step, places)
+        elif all(made):
             self._note(step.op, step.inputs, step.outputs, places)
         return any(made)
 
@@ -122,29 +123,29 @@ class EquationReader:
         self.known.update(zip(eqn.outvars, carry, strict=True))
         return True
 
-    def _with_rule(self, equations: Sequence[Equation], places: tuple[Place, ...]) -> bool:
-        """Runs a call of a function with a `tf.custom_gradient`. In a program its results come first, then its rule for them."""
-        (eqn, *others) = equations
-        if others or eqn.primitive.name != "custom_vjp_call" or not _is_in(attach_rule, eqn):
-            return False
-        start = eqn.params["num_consts"]
-        end = start + len(eqn.outvars)
-        results, inputs = eqn.invars[start:end], [*dict.fromkeys(_variables((*eqn.invars[:start], *eqn.invars[end:])))]
-        given = [*self.constants, *inputs]
+    def _with_rule(self, eqn: Equation, step: TracedStep, places: tuple[Place, ...]) -> None:
+        """Runs a call of a function with a `tf.custom_gradient`, as an operation of what it was given. In a program there are its
+        results first, and what its gradient function closes over."""
+        op: RuleOp = step.op  # type: ignore[assignment]
+        results, inputs = step.inputs[: op.results], step.inputs[op.results : op.results + op.given]
+        closed, known = step.inputs[op.results + op.given :], [*dict.fromkeys((*self.constants, *_variables(inputs)))]
         before = self.jaxpr.replace(eqns=self.jaxpr.eqns[: self.jaxpr.eqns.index(eqn)])
-        forward = _between(before, _variables(results), {*given})
-        if forward is None:
-            return False
-        program = self.jaxpr.replace(invars=given, eqns=[*forward, eqn], outvars=eqn.outvars)
+        ends = [*dict.fromkeys(_variables((*results, *closed)))]
+        forward, outer = _between(before, ends, {*known})
+        known += outer
+        program = self.jaxpr.replace(invars=known, eqns=forward, outvars=ends)
         constants, evaluated = self.read(self.constants), functools.partial(run_equation, self.lifted)
 
-        def call(*flat: Value) -> list[Value]:
-            return evaluate(program, [*constants, *flat[len(results) :]], evaluated, lifted=self.lifted)
+        def call(*flat: Value) -> Any:
+            own = {v: x for v, x in zip((*inputs, *outer), flat[op.results :], strict=True) if isinstance(v, Var)}
+            args = [*constants, *(own[v] for v in known[len(constants) :])]
+            made = dict(zip(ends, evaluate(program, args, evaluated, lifted=self.lifted), strict=True))
+            others = [made[v] if isinstance(v, Var) else self.read([v])[0] for v in (*results, *closed)]
+            return op.fn(*others[: op.results], *flat[op.results : op.results + op.given], *others[op.results :])
 
-        made = ValueSet(self.known[v] for each in forward for v in each.outvars if v in self.known)
-        self.entries[:] = [entry for entry in self.entries if made.isdisjoint(entry.outputs)]
-        self._note(RuledOp(_of_users(forward), call, len(results)), [*results, *inputs], eqn.outvars, places)
-        return True
+        inside = ValueSet(self.known[v] for each in forward for v in each.outvars if v in self.known)
+        self.entries[:] = [entry for entry in self.entries if inside.isdisjoint(entry.outputs)]
+        self._note(RuledOp(op, call), (*results, *inputs, *outer), step.outputs, places)
 
     def _operation(self, equations: Sequence[Equation], outs: Sequence[Any], places: tuple[Place, ...]) -> None:
         ins = _read_by(equations)
@@ -196,38 +197,31 @@ def _is_in(function: Callable[..., Any], eqn: Equation) -> bool:
     return any(code is function.__code__ for code, _ in frames_of(eqn))
 
 
-def _between(program: JaxProgram, wanted: Sequence[Any], given: Set[Any]) -> list[Equation] | None:
-    """The equations that make variables of those that are `given`, in a function with a rule of its own. None where another one
-    is read."""
-    left, equations = {*wanted} - given, list[Equation]()
+def _between(program: JaxProgram, wanted: Sequence[Any], given: Set[Any]) -> tuple[list[Equation], list[Any]]:
+    """The equations that functions with a rule of their own ran to make variables of those that are `given`; and what others of
+    other functions they read."""
+    left, equations, others = {*wanted} - given, list[Equation](), list[Any]()
     for eqn in reversed(program.eqns):
-        if not left.isdisjoint(eqn.outvars):
+        made = left.intersection(eqn.outvars)
+        left -= made
+        if made and _is_in(custom_gradient.__call__, eqn):
             equations.append(eqn)
-            left = (left - {*eqn.outvars}) | ({*_variables(eqn.invars)} - given)
-    return None if left or not all(_is_in(custom_gradient.__call__, eqn) for eqn in equations) else equations[::-1]
-
-
-def _of_users(forward: Sequence[Equation]) -> CodeType | None:
-    """The function of the user's that ran equations inside."""
-    for eqn in forward:
-        outer = itertools.dropwhile(
-            lambda place: place[0] is not custom_gradient.__call__.__code__, frames_of(eqn)[::-1]
-        )
-        if (code := next((code for code, _ in outer if not serves(code.co_filename)), None)) is not None:
-            return code
-    return None
+            left |= {*_variables(eqn.invars)} - given - {*others}
+        else:
+            others += made
+    return equations[::-1], [*others, *left]
 
 
 class RuledOp(Op):
-    """A call of a function with a gradient of the user's, of its results and what it was given. `results`: how many."""
+    """A call of a function with a gradient of the user's: of so many `results`, and of what it was `given`."""
 
-    __slots__ = ("results",)
+    __slots__ = ("results", "given")
 
-    def __init__(self, code: CodeType | None, fn: Callable[..., list[Value]], results: int):
-        super().__init__("function" if code is None else code.co_name, fn)
-        names = () if code is None else code.co_varnames[: code.co_argcount]
+    def __init__(self, op: RuleOp, fn: Callable[..., Any]):
+        super().__init__(op.name, fn)
+        names = () if op.code is None else op.code.co_varnames[: op.code.co_argcount]
         vars(fn)["__signature__"] = Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in names])
-        self.results = results
+        self.results, self.given = op.results, op.given
 
 
 def _name(equations: Sequence[Equation]) -> str:

@@ -189,14 +189,16 @@ class Code:
         read = {v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
         # a variable that is an argument is also among what the function used, and is not read as that
         used = [i for i, v in enumerate(jaxpr.invars) if i >= op.results and v in read]
+        stop = op.results + getattr(op, "given", len(inputs))
+        own = [jaxpr.invars[i] for i in used if i < stop]  # not what its gradient closes over: there is none for that
         ruled = last is not None and last.primitive.name == "custom_vjp_call" and last.outvars == jaxpr.outvars
-        if not ruled or last.invars[op.results :][: len(used)] != [jaxpr.invars[i] for i in used]:
+        if not ruled or last.invars[op.results :][: len(own)] != own:
             without = Op(op.name, functools.partial(op.fn, *[None] * op.results))
             return self.operation(without, inputs[op.results :], args[op.results :], active_ins)
         before = jaxpr.replace(eqns=jaxpr.eqns[:-1], outvars=last.invars)
         ins = restricted(functools.partial(eval_jaxpr, before, contents.consts_of(closed)), inputs, used)
         avals = [jaxpr.invars[i].aval for i in used]
-        moving = [op.results + i for i, aval in enumerate(avals) if type_has_tangent(aval)]
+        moving = [op.results + i for i, v in enumerate(own) if type_has_tangent(v.aval)]
         plain: JaxProgram = jax.make_jaxpr(lambda *xs: ins(*xs)[: op.results])(*avals)
         names = list(inspect.signature(op.fn).parameters)
         hints = names if len(names) == len(used) else []

@@ -234,6 +234,45 @@ def test_a_rule_that_reads_what_it_was_given_is_of_that():
         np.testing.assert_allclose(own, wanted.numpy(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("way", [lambda f: f, tf.function], ids=["eager", "function"])
+def test_what_a_rule_keeps_of_its_function_has_no_derivative(way):
+    @tf.custom_gradient
+    def log1pexp(x):
+        e = tf.exp(x)
+        return tf.math.log(1 + e), lambda g: g * (1 - 1 / (1 + e))
+
+    x = tf.Variable([1.0, 100.0])
+    with tf.GradientTape() as tape:
+        y = way(lambda x: tf.reduce_sum(log1pexp(x)))(x)
+    function = tape.as_function(y, x)
+    assert "def log1pexp(x):\n    return jnp.log(1 + jnp.exp(x))\n" in function.code
+    gradient = jax.grad(pasted(function))(jnp.array([1.0, 100.0]))
+    np.testing.assert_allclose(gradient, [1 / (1 + np.exp(-1.0)), 1.0], rtol=1e-6)  # and not nan: 0 times infinity
+    np.testing.assert_allclose(gradient, tape.gradient(y, x).numpy(), rtol=1e-6)
+
+
+def test_what_a_rule_closes_over_is_a_parameter_without_a_derivative():
+    @tf.function
+    def f(x):
+        h = tf.exp(x)
+
+        @tf.custom_gradient
+        def scaled(a):
+            return a * h, lambda g: g * h * 2.0
+
+        for _ in range(2):
+            x = scaled(x)
+        return tf.reduce_sum(x)
+
+    x = tf.Variable([0.5, 1.0])
+    with tf.GradientTape() as tape:
+        y = f(x)
+    written = pasted(tape.as_function(y, x))
+    np.testing.assert_allclose(jax.grad(written)(jnp.array([0.5, 1.0])), tape.gradient(y, x).numpy(), rtol=1e-6)
+    other = jnp.array([0.1, 0.2])
+    np.testing.assert_allclose(written(other), np.sum(other * np.exp(other) ** 2), rtol=1e-6)
+
+
 def test_derivatives_in_a_function_are_jaxs():
     w = tf.Variable([0.5, -0.3])
 
