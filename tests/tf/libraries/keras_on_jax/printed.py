@@ -92,11 +92,10 @@ def block(params, x):
 
 
 def model(params, inputs):
-    outputs = dense(
+    return dense(
         params["last"],
         block(params["block_1"]["dense"], block(params["block"]["dense"], inputs)),
     )
-    return outputs
 
 
 def f(params):
@@ -222,10 +221,9 @@ LOSSES = {
 def measure(y_true, y_pred):
     error = y_pred - y_true
     abs_error = jnp.absolute(error)
-    output = jnp.mean(
+    return jnp.mean(
         jnp.where(abs_error <= 1.0, 0.5 * jnp.square(error), abs_error - 0.5), axis=1
     )
-    return output
 """,
     "KLDivergence": """\
 def measure(y_true, y_pred):
@@ -243,14 +241,13 @@ def measure(y_true, y_pred):
 """,
     "MeanSquaredLogarithmicError": """\
 def measure(y_true, y_pred):
-    output = jnp.mean(
+    return jnp.mean(
         jnp.square(
             jnp.log(jnp.maximum(y_pred, 1e-07) + 1.0)
             - jnp.log(jnp.maximum(y_true, 1e-07) + 1.0)
         ),
         axis=1,
     )
-    return output
 """,
     "Dice": """\
 def measure(y_true, y_pred):
