@@ -121,9 +121,9 @@ def _is_differentiated_by_jax(op: Op) -> bool:
     return not op.runs_python and type(op).pull_back is Op.pull_back
 
 
-def _is_custom(op: Op) -> bool:
+def _is_custom(step: Step) -> bool:
     """Whether it is the call of a function with a gradient of the user's, in whose place JAX may differentiate a `CustomOp`."""
-    return type(op) is PullbackOp and op.results > 0
+    return type(step.op) is PullbackOp and step.op.results > 0
 
 
 def _run(op: SweepsOp, values: Values, seeds: Values) -> list[Any]:
@@ -132,7 +132,7 @@ def _run(op: SweepsOp, values: Values, seeds: Values) -> list[Any]:
     starts = [len(recording.entries) for recording in recordings]
     with by_types_of(values):
         results: list[Any] = runner.current.run(op, (*values, *seeds) if seeds else values)
-    ran, custom = active.tracing.ran, any([_is_custom(step.op) for step in op.program.steps])
+    ran = active.tracing.ran
     if not (recordings or ran is not None) or not all(map(_is_one, op.program.steps)):
         return results
     query = getattr(values, "query", None)
@@ -145,14 +145,15 @@ def _run(op: SweepsOp, values: Values, seeds: Values) -> list[Any]:
     for recording, start in zip(recordings, starts, strict=True):
         if len(recording.entries) > start + (folded is None):
             recording.derivatives.append(DerivativeSpan(start, len(recording.entries), as_one, outputs))
-    if ran is not None and not custom and (one := as_one()) is not None:  # the user's Python does not run for it
+    # of a function with a gradient of the user's, Python would run for it
+    if ran is not None and not any(map(_is_custom, op.program.steps)) and (one := as_one()) is not None:
         ran.append((*one, outputs))
     return results
 
 
 def _is_one(step: Step) -> bool:
     """Whether a step can be a part of a derivative that is one operation."""
-    return _is_differentiated_by_jax(step.op) or _is_custom(step.op)
+    return _is_differentiated_by_jax(step.op) or _is_custom(step)
 
 
 def _one(
@@ -160,7 +161,7 @@ def _one(
 ) -> tuple[DerivativeOp, tuple[Any, ...]] | None:
     """The operation, of those sources (of a "jvp": targets) that are wanted, and its inputs; None if a part cannot be traced."""
     program, values = folded()
-    custom = [step for step in program.steps if _is_custom(step.op)]
+    custom = [step for step in program.steps if _is_custom(step)]
     try:
         for step in custom:
             jax.eval_shape(step.op.fn, *[values[i] for i in step.ins])
