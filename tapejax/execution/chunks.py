@@ -27,7 +27,8 @@ CHUNK = 64
 
 def chunks(program: Program) -> tuple[Chunk, ...]:
     """A program that goes in circles, as a loop that was unrolled does, cut so that most chunks are equal; else nothing."""
-    kinds = [(step.op, *step[3:]) for step in program.steps]
+    steps = program.steps
+    kinds = [(step.op, *step[3:]) for step in steps]
     count = len(kinds)
     middle = count // 3
     period = next(
@@ -43,9 +44,9 @@ def chunks(program: Program) -> tuple[Chunk, ...]:
     later, sources, parts = set(program.targets), {*program.sources}, []
     same: dict[Program, Program] = {}
     for a, b in zip(reversed(edges[:-1]), reversed(edges), strict=False):
-        chunk = _chunk(program.steps[a:b], later, sources)
+        chunk = _chunk(steps[a:b], later, sources)
         parts.append(chunk._replace(program=same.setdefault(chunk.program, chunk.program)))
-        later.update([step.ins[i] for step in program.steps[a:b] for i in step.active_ins])
+        later.update([step.ins[i] for step in steps[a:b] for i in step.active_ins])
     return tuple(reversed(parts))
 
 

@@ -12,7 +12,7 @@ from ..jaxprs.types import Values
 from ..tape import active, dispatch
 from ..tape.derivative import SweepsOp
 from ..tape.rules import depends_on_rules
-from ..tape.slicing import Program
+from ..tape.slicing import Program, rows_of
 from ..tape.sweep import add, ones, push, sweep
 from . import pairs
 from .chunks import Chunk, chunks
@@ -48,7 +48,7 @@ def _run_sweep(op: SweepsOp, *inputs: Any) -> list[Any]:
     """
     take, program = op.take, op.program
     if not _worth_compiling(program, inputs):
-        long = take is sweep and len(program.steps) > COMPILE_AT_MOST and not program.runs_python
+        long = take is sweep and len(program.ops) > COMPILE_AT_MOST and not program.runs_python
         parts = _chunks(program) if long else ()
         if parts:
             return _sweep_chunks(program, parts, *op.split(inputs))
@@ -62,7 +62,7 @@ def _run_sweep(op: SweepsOp, *inputs: Any) -> list[Any]:
 
 
 def _run_rows(op: SweepsOp, *values: Any) -> list[Any]:
-    if len(op.program.steps) > COMPILE_AT_MOST * 8 or op.program.runs_python:
+    if len(op.program.ops) > COMPILE_AT_MOST * 8 or op.program.runs_python:
         return list(op.fn(*values))
     return list(dispatch.run(op.whole(), values))
 
@@ -106,16 +106,16 @@ class Sightings:
 # They go with what is known of a function: a program holds its operations alive.
 _sightings: Cache[Sightings] = Cache(CACHED_PROGRAMS)
 _kinds: Cache[Sightings] = Cache(CACHED_PROGRAMS)
-depends_on_rules(_sightings, lambda program: [step.op for step in program.steps])
+depends_on_rules(_sightings, lambda program: program.ops)
 depends_on_rules(_kinds, lambda kind: kind[:1])
 
 
 def _worth_compiling(program: Program, values: Values) -> bool:
-    if len(program.steps) <= 1 or program.runs_python:
+    if len(program.ops) <= 1 or program.runs_python:
         return False
     if not active.eager():
         return True  # inside jit, vmap or grad nothing is compiled here
-    if len(program.steps) > COMPILE_AT_MOST:
+    if len(program.ops) > COMPILE_AT_MOST:
         return False
     sightings = _sightings.get(program, Sightings)
     if sightings.compiled:
@@ -125,9 +125,10 @@ def _worth_compiling(program: Program, values: Values) -> bool:
         worth = sightings.count > len(_unused_compiles) // COMPILES_PER_PENALTY
     else:
         kind = list(map(kind_of, values)).__getitem__
-        kinds = {(step.op, *step[3:], *map(kind, step.ins)) for step in program.steps}
+        read = [tuple(map(kind, ins)) for _, ins, _ in rows_of(program)]
+        kinds = set(zip(program.ops, program.active_ins, program.active_outs, program.perturbed, read, strict=True))
         fresh = sum(not _kinds.get(kind, Sightings).again() for kind in kinds)
-        worth = fresh >= len(program.steps) * COMPILE_FRESH_SHARE
+        worth = fresh >= len(program.ops) * COMPILE_FRESH_SHARE
     sightings.again()
     if worth:
         sightings.compiled = True

@@ -39,7 +39,7 @@ from ..tape.operation import Op, PythonOp
 from ..tape.query import Query, RecordedValues
 from ..tape.recording import Entry, Recording, is_deleted
 from ..tape.rules import depends_on_rules
-from ..tape.slicing import Program, slice_program
+from ..tape.slicing import Program, rows_of, slice_program
 from ..tape.sweep import sweep
 from . import compared, schedule, trial
 from .rewriting import rewriting
@@ -111,7 +111,7 @@ _compiled: Cache[Callable[..., Any]] = Cache(256)
 _sightings: Cache[Sighting] = Cache(1024)
 depends_on_rules(_plans, lambda key: key[:1])
 depends_on_rules(_compiled, lambda key: [op for op, _ in key[0]])
-depends_on_rules(_sightings, lambda key: [step.op for step in key[0].steps])
+depends_on_rules(_sightings, lambda key: key[0].ops)
 
 
 class Plan:
@@ -124,7 +124,7 @@ class Plan:
 
     def __init__(self, query: Query, program: Program, beginning: Beginning, before: Sequence[Any]):
         numbered, values, recording = *query.numbers, query.recording
-        entries = list(numbered.entries())
+        entries = list(rows_of(numbered))
         written = [x for _, _, outs in entries for x in outs]
         outer = sorted({*range(len(values))}.difference(written))
         order = [*outer, *written]
@@ -174,7 +174,7 @@ class Plan:
 
     def _segment(self, start: int, stop: int, values: Sequence[Any]) -> Segment:
         steps = list(zip(self.ops[start:stop], self.ins[start:stop], strict=True))
-        whole = len(self.program.steps) <= schedule.COMPILE_AT_MOST and not self.program.runs_python
+        whole = len(self.program.ops) <= schedule.COMPILE_AT_MOST and not self.program.runs_python
         read_back = self.read if whole and stop == len(self.ops) else []
         outs = [i for slots in self.outs[start:stop] for i in slots]
         wanted = [i for i in dict.fromkeys([*[i for _, ins in steps for i in ins], *read_back]) if i < outs[0]]
@@ -347,9 +347,9 @@ def _learn(query: Query, program: Program) -> None:
 
 def _pays_after(entries: Sequence[Entry], program: Program) -> int:
     """After how many more times a plan would have saved what it costs."""
-    whole = len(program.steps) <= schedule.COMPILE_AT_MOST  # else the backward pass is none of it
+    whole = len(program.ops) <= schedule.COMPILE_AT_MOST  # else the backward pass is none of it
     kinds = {(entry.op, *map(np.shape, entry.inputs)) for entry in entries}
-    steps = len(entries) + whole * len(program.steps)
+    steps = len(entries) + whole * len(program.ops)
     cost = COMPILE + COMPILE_KIND * len(kinds) * (1 + whole) + COMPILE_STEP * min(steps, 2 * SEGMENT_MOST)
     ops = Counter([*[entry.op for entry in entries], *whole * [derivative_op("gradient", sweep, program)]])
     trials = [(way, n) for op, n in ops.items() if isinstance(way := op.prepared.get(runner.current), trial.Trial)]

@@ -21,7 +21,7 @@ from .operation import Op, PythonOp
 from .pullback import CustomOp, PullbackOp
 from .recording import DerivativeSpan
 from .rules import depends_on_rules
-from .slicing import Program, Step
+from .slicing import Program
 from .sweep import push
 
 CACHED_DERIVATIVES = 256
@@ -101,7 +101,7 @@ def derivative_op(kind: str, take: Function, program: Program, seeded: bool = Fa
 
 
 _ops: Cache[DerivativeOp] = Cache(CACHED_DERIVATIVES)
-depends_on_rules(_ops, lambda key: [step.op for step in key[1].steps])
+depends_on_rules(_ops, lambda key: key[1].ops)
 
 
 def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *seeds: Any) -> list[Any]:
@@ -116,14 +116,9 @@ def run_rows(kind: str, rows: Callable[..., list[Any]], program: Program, values
     return _run(SweepsOp(kind, rows, program, False), values, ())
 
 
-def _is_differentiated_by_jax(op: Op) -> bool:
-    """Whether its derivative is a function of its inputs alone; the user's Python may use other values of the recording."""
-    return not op.runs_python and type(op).pull_back is Op.pull_back
-
-
-def _is_custom(step: Step) -> bool:
+def _is_custom(op: Op) -> bool:
     """Whether it is the call of a function with a gradient of the user's, in whose place JAX may differentiate a `CustomOp`."""
-    return type(step.op) is PullbackOp and step.op.results > 0
+    return type(op) is PullbackOp and op.results > 0
 
 
 def _run(op: SweepsOp, values: Values, seeds: Values) -> list[Any]:
@@ -133,7 +128,7 @@ def _run(op: SweepsOp, values: Values, seeds: Values) -> list[Any]:
     with by_types_of(values):
         results: list[Any] = runner.current.run(op, (*values, *seeds) if seeds else values)
     ran = active.tracing.ran
-    if not (recordings or ran is not None) or not all(map(_is_one, op.program.steps)):
+    if not (recordings or ran is not None) or not all(map(_is_one, op.program.ops)):
         return results
     query = getattr(values, "query", None)
     folded = None if query is None else query.folded()
@@ -146,14 +141,15 @@ def _run(op: SweepsOp, values: Values, seeds: Values) -> list[Any]:
         if len(recording.entries) > start + (folded is None):
             recording.derivatives.append(DerivativeSpan(start, len(recording.entries), as_one, outputs))
     # of a function with a gradient of the user's, Python would run for it
-    if ran is not None and not any(map(_is_custom, op.program.steps)) and (one := as_one()) is not None:
+    if ran is not None and not any(map(_is_custom, op.program.ops)) and (one := as_one()) is not None:
         ran.append((*one, outputs))
     return results
 
 
-def _is_one(step: Step) -> bool:
-    """Whether a step can be a part of a derivative that is one operation."""
-    return _is_differentiated_by_jax(step.op) or _is_custom(step)
+def _is_one(op: Op) -> bool:
+    """Whether it can be a part of a derivative that is one operation: its own is a function of its inputs alone, where the user's
+    Python may use other values of the recording."""
+    return _is_custom(op) or not op.runs_python and type(op).pull_back is Op.pull_back
 
 
 def _one(
@@ -161,15 +157,15 @@ def _one(
 ) -> tuple[DerivativeOp, tuple[Any, ...]] | None:
     """The operation, of those sources (of a "jvp": targets) that are wanted, and its inputs; None if a part cannot be traced."""
     program, values = folded()
-    custom = [step for step in program.steps if _is_custom(step)]
+    custom = [step for step in program.steps if _is_custom(step.op)]
     try:
         for step in custom:
             jax.eval_shape(step.op.fn, *[values[i] for i in step.ins])
     except Exception:  # the user's Python needs values
         return None
     traced: dict[int, Op] = {id(step.op): CustomOp(step.op) for step in custom}  # type: ignore[arg-type]
-    steps = tuple([step._replace(op=traced.get(id(step.op), step.op)) for step in program.steps])
+    ops = tuple([traced.get(id(op), op) for op in program.ops])
     slots = tuple(itertools.compress(getattr(program, part), wanted))
-    program = dataclasses.replace(program, **{"steps": steps, part: slots})
+    program = dataclasses.replace(program, **{"ops": ops, part: slots})
     make = DerivativeOp if custom else derivative_op
     return make(op.name, op.take, program, op.seeded), (*values, *seeds)

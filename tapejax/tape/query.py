@@ -167,7 +167,7 @@ class Query:
         """The entries through which a source reaches a value, in order."""
         return slicing.active_entries(self.numbered, self.entries)
 
-    def relevant(self) -> tuple[list[slicing.Relevant], set[int]]:
+    def relevant(self) -> tuple[dict[int, slicing.Step], set[int]]:
         """The entries that lead from a source to a target, see `relevant_entries`."""
         return slicing.relevant_entries(self.numbered, self.entries)
 

@@ -39,8 +39,8 @@ def sweep_steps(
     """
     for slot, x in zip(program.targets, cotangents, strict=True):
         add(ct, slot, x)
-    for position in reversed(range(len(program.steps))):
-        back = pull_step(program.steps[position], values, ct)
+    for position, step in reversed([*enumerate(program.steps)]):
+        back = pull_step(step, values, ct)
         if back is not None:
             yield position, back
 

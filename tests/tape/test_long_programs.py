@@ -41,13 +41,15 @@ class Counted(tuple):
             yield step
 
 
-def test_cutting_a_long_program_looks_at_each_step_a_few_times():
+def test_cutting_a_long_program_looks_at_each_step_a_few_times(monkeypatch):
     program, *_ = unrolled(2000)
-    object.__setattr__(program, "steps", Counted(program.steps))
+    steps, asked = Counted(program.steps), []
+    monkeypatch.setattr(type(program), "steps", property(lambda _: asked.append(1) or steps))
     Counted.looked = 0
     chunks = chunks_of(program)
     assert len(chunks) > 50
-    assert Counted.looked <= 4 * len(program.steps)
+    assert len(asked) == 1  # they are made anew each time
+    assert Counted.looked <= 4 * len(steps)
 
 
 def test_equal_chunks_are_one_program():

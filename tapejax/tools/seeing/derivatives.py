@@ -99,7 +99,7 @@ def _from(program: Program, sources: Sequence[int]) -> Program:
         if ins and reached.isdisjoint(step.outs):
             steps.append(step._replace(active_ins=ins))
             reached |= {step.outs[j] for j in step.active_outs}
-    return Program(tuple(steps), tuple([x if x in reached else None for x in program.targets]), tuple(sources))
+    return Program.of(steps, [x if x in reached else None for x in program.targets], sources)
 
 
 def _results(op: DerivativeOp, inputs: Sequence[Value]) -> list[bool] | None:

@@ -11,7 +11,7 @@ import html
 import io
 import itertools
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Any, TypeAlias
 
@@ -222,8 +222,8 @@ def graph(names: Names, query: Query) -> list[Node]:
         assigned = ValueMap()
         shown = names.graph.before(targets) if targets else shown
     # the entries that gradient passes, and the inputs by which it does
-    passing: Iterable[Any] = query.relevant()[0] if targets else query.active()
-    active = {link.position: link.active_ins for link in passing}
+    passing: Mapping[int, Any] = query.relevant()[0] if targets else {link.position: link for link in query.active()}
+    active = {position: link.active_ins for position, link in passing.items()}
     starts, ends = ValueSet(sources), ValueSet(targets)
     passed = ValueSet(entries[position].inputs[i] for position, active_ins in active.items() for i in active_ins)
     nodes: list[Node] = []

@@ -23,7 +23,7 @@ from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
 from ...tape.query import Query
 from ...tape.recording import Entry, Recording
-from ...tape.slicing import Relevant
+from ...tape.slicing import Step
 from ...tape.structures import Leaf, Structure, sources_of, targets_of
 from ...tf.values import nest
 from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
@@ -203,7 +203,7 @@ class _Case:
         self.tape, self.recording, self.names, self.values, self.ends = tape, recording, names, values, ends
         self.texts, self.targets = SourceTexts(recording, values), [leaf.array for leaf in ends]
         # what the notes on connected sources need
-        self._connected: list[tuple[int, Leaf, TextEvidence, Sequence[Relevant]]] = []
+        self._connected: list[tuple[int, Leaf, TextEvidence, dict[int, Step]]] = []
 
     def report(self, source: Leaf, position: int) -> SourceReport:
         name = _source_name(source, position, self.names)
@@ -259,14 +259,14 @@ class _Case:
             self._connected = connected  # and once more for these, without what raised the error
         return None
 
-    def _through(self, entry: Entry, arrays: Sequence[Array], relevant: Sequence[Relevant]) -> tuple[PathStep, ...]:
+    def _through(self, entry: Entry, arrays: Sequence[Array], relevant: dict[int, Step]) -> tuple[PathStep, ...]:
         """A way from the source to a target that leads through `entry`, if there is one."""
         before, after = self._path(entry.outputs, arrays, relevant), self._path(self.targets, entry.outputs, relevant)
         ends = any(x is y for x in entry.outputs for y in self.targets)
         return (*before, *after) if before and (after or ends) else ()
 
     def _path(
-        self, targets: Sequence[Array], arrays: Sequence[Array], relevant: Sequence[Relevant]
+        self, targets: Sequence[Array], arrays: Sequence[Array], relevant: dict[int, Step]
     ) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target, through the entries that `Query.relevant` found."""
         # to each value the number of operations, the last of them, and the way to what that had from the source
@@ -275,10 +275,10 @@ class _Case:
         def nearest(values: Iterable[Any]) -> tuple[int, Any, Any] | None:
             return min((ways[x] for x in values if x in ways), key=lambda way: way[0], default=None)
 
-        for position, active_ins, active_outs, _ in relevant:
+        for position, step in relevant.items():
             entry = self.recording.entries[position]
-            if came := nearest(entry.inputs[i] for i in active_ins):
-                for j in active_outs:
+            if came := nearest(entry.inputs[i] for i in step.active_ins):
+                for j in step.active_outs:
                     ways.setdefault(entry.outputs[j], (came[0] + 1, entry, came))
         best, way = list[Entry](), nearest(targets)
         while way is not None and way[1] is not None:

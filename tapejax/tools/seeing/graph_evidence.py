@@ -16,7 +16,7 @@ from ...places import SourceLine, line_of, serves
 from ...tape.derivative import DerivativeOp
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
-from ...tape.slicing import Relevant
+from ...tape.slicing import Step
 from ...tape.structures import Leaf
 from ...tf.values import staging
 from ...tf.values.structures import is_variable
@@ -129,11 +129,11 @@ class GraphEvidence(Graph):
         target = called[0] if len(called) == 1 else f"[{', '.join(called)}]"
         return [reason("swapped", at(self.made_by(self.source.array)), name=self.name, target=target)]
 
-    def squashed(self, relevant: Sequence[Relevant]) -> list[Reason]:
+    def squashed(self, relevant: dict[int, Step]) -> list[Reason]:
         """A loss of logits on the way, among `relevant`, that is given probabilities."""
-        for position, active_ins, *_ in relevant:
+        for position, step in relevant.items():
             entry = self.entries[position]
-            for i in active_ins if name_of(entry) in _OF_LOGITS else ():
+            for i in step.active_ins if name_of(entry) in _OF_LOGITS else ():
                 x, made = entry.inputs[i], self.made_by(entry.inputs[i])
                 while made is not None and name_of(made) in _SAME_VALUES:
                     made = self.made_by(made.inputs[0])

@@ -12,7 +12,7 @@ from ...jaxprs.types import Value
 from ...tape.gradient_tape import GradientTape
 from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry, is_deleted
-from ...tape.slicing import Relevant
+from ...tape.slicing import Step
 from ...tape.structures import Leaf
 from ...tf.values.shown import number_text, unreadable, value_text
 from .graph_evidence import BREAKS, GraphEvidence
@@ -50,31 +50,30 @@ class GradientNumbers:
             if left and not any(map(is_deleted, walk.values)):
                 self._failed = left[-1], error
 
-    def refused(self, i: int, graph: GraphEvidence, relevant: Sequence[Relevant]) -> list[Reason]:
+    def refused(self, i: int, graph: GraphEvidence, relevant: dict[int, Step]) -> list[Reason]:
         """The operations, of those that are `relevant` to a source, that raise an error or whose function returns None."""
-        positions = [position for position, *_ in relevant]
-        if self._failed is not None and self._failed[0] in positions:
+        if self._failed is not None and self._failed[0] in relevant:
             entry, error = graph.entries[self._failed[0]], self._failed[1]
             said, _, remedy = str(error).partition(". ")
             kind = type(error).__name__
             return [reason("not differentiable", at(entry), name=graph.name, error=kind, said=said, remedy=remedy)]
-        silent = [graph.entries[position] for position in positions[::-1] if position in self._silent]
+        silent = [graph.entries[position] for position in reversed(relevant) if position in self._silent]
         return [reason("custom gradient", at(entry), name=graph.name) for entry in silent] if self._none[i] else []
 
     @functools.cached_property
     def _zeros(self) -> dict[int, tuple[bool, set[int], set[int]]]:
         return dict(self._walk.zeros())
 
-    def zero(self, position: int, graph: GraphEvidence, relevant: Sequence[Relevant], of: str) -> list[Reason]:
+    def zero(self, position: int, graph: GraphEvidence, relevant: dict[int, Step], of: str) -> list[Reason]:
         """If the gradient with respect to a source is zero: the operations on the way, among `relevant`, that make it so."""
         gradient = self.gradients[position]
         if gradient is None or not gradient.size or is_nonzero(gradient):
             return []
         stops = []
-        for number, active_ins, *_ in reversed(relevant):
+        for number, step in reversed(relevant.items()):
             entry = graph.entries[number]
             silent, zero, underflown = self._zeros.get(number, (False, set(), set()))
-            for i in zero.intersection(active_ins):
+            for i in zero.intersection(step.active_ins):
                 values = {"operation": name_of(entry), "value": graph.called(entry.inputs[i])}
                 if i in underflown:
                     dtype = entry.inputs[i].dtype

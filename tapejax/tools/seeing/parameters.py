@@ -206,10 +206,10 @@ class Parameters:
 
     def _require_connected(self, query: Query) -> None:
         used, computed = ValueSet(query.targets), ValueSet()
-        for position, active_ins, active_outs, _ in query.relevant()[0]:
+        for position, step in query.relevant()[0].items():
             entry = self.recording.entries[position]
-            used.update(entry.inputs[i] for i in active_ins)
-            computed.update(entry.outputs[j] for j in active_outs)
+            used.update(entry.inputs[i] for i in step.active_ins)
+            computed.update(entry.outputs[j] for j in step.active_outs)
         for each in self.all:
             if each.array in computed:
                 raise ValueError(_said("computed", name=each.name))

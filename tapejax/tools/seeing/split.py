@@ -92,7 +92,7 @@ def programs(walk: Backward) -> Programs | None:
     """The programs of what `walk` differentiates; None where a source is computed from another, where a source or target is an
     integer, and of what JAX cannot trace or linearize."""
     run = _Replayed(walk)
-    if not {slot for _, slot in run.made}.isdisjoint(run.starts) or len(walk.program.steps) > OPERATIONS:
+    if not {slot for _, slot in run.made}.isdisjoint(run.starts) or len(walk.program.ops) > OPERATIONS:
         return None
     sources = run.sources
     try:
@@ -225,7 +225,8 @@ class _ProgramWriter:
 
     def _passed(self, step: int, own: str, name: str, mark: str, called: Mapping[int | None, str]) -> Row:
         """The row of a result that is what came in, or a number."""
-        inputs = [self.walk.program.steps[step].ins[i] for i in self.walk.program.steps[step].active_ins]
+        passed = self.walk.program.steps[step]
+        inputs = [passed.ins[i] for i in passed.active_ins]
         same = [f"{mark}{self.named[slot]}, as it is" for slot in inputs if called.get(slot) == name]
         return Row([own], (*same, name)[0], [], PASSED, self.walk.positions[step])
 

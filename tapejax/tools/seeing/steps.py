@@ -93,7 +93,7 @@ class Backward:
         ends = [leaf.array for leaf in targets.leaves]
         self.query = Query(recording, ends, [leaf.source(recording) for leaf in self.structure.leaves])
         relevant, _ = self.query.relevant()
-        self.positions = [position for position, *_ in relevant]  # on the tape, of the steps of the program
+        self.positions = list(relevant)  # on the tape, of the steps of the program
         self.program, self.values = self.query.program()
         with active.outside():
             if output_gradients is None:
@@ -105,7 +105,7 @@ class Backward:
         self.recording = recording
 
     def __len__(self) -> int:
-        return len(self.program.steps)
+        return len(self.program.ops)
 
     def __iter__(self) -> Iterator[BackwardStep]:
         for number, entry, came, left in self.cotangents():
@@ -122,6 +122,7 @@ class Backward:
 
     def sweep(self, ct: dict[int, Array]) -> Iterator[tuple[int, Entry, Step, Sequence[Array | None]]]:
         """`tape.sweep.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
+        steps = self.program.steps
         sweep = derivatives.sweep_steps(self.program, self.values, self.seeds, ct)
         while True:
             # no tape records this; but not while the user has the step
@@ -131,7 +132,7 @@ class Backward:
                 except StopIteration:
                     return
             position = self.positions[at]
-            yield position, self.recording.entries[position], self.program.steps[at], back
+            yield position, self.recording.entries[position], steps[at], back
 
     def _named(self, values: Values, cotangents: dict[int, Array]) -> tuple[tuple[str, Array], ...]:
         return tuple([(self.names.of(values[i]), x) for i, x in cotangents.items()])
@@ -370,7 +371,7 @@ _VERSIONS_DIFFER = '; versions of JAX differ in this: "{}" in docs/newest.md'
 
 def _rows(op: Op) -> Iterable[str]:
     """The rows for an operation, or for those that a derivative on the tape is a derivative of."""
-    ops = [step.op for step in op.program.steps] if isinstance(op, DerivativeOp) else [op]
+    ops = op.program.ops if isinstance(op, DerivativeOp) else (op,)
     return dict.fromkeys([_ROW[op.name] for op in ops if op.name in _ROW])
 
 

@@ -12,7 +12,7 @@ from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value
 from ...places import Place, SourceLine, line_of
 from ...tape.recording import Entry, Recording
-from ...tape.slicing import Relevant
+from ...tape.slicing import Step
 from ...tf.values.shown import number_text
 from ...tf.values.structures import is_variable
 from ...tf.values.types import Array
@@ -214,15 +214,15 @@ class TextEvidence:
             return False
         return any(map(self._depends, map(self._array_of, statement.uses)))  # what is no Tensor leaves without a mark
 
-    def broadcast(self, relevant: Sequence[Relevant]) -> list[Reason]:
+    def broadcast(self, relevant: dict[int, Step]) -> list[Reason]:
         """A difference, among `relevant`, of a column and a row that are as long: what of this is computed, what is given."""
-        for position, active_ins, *_ in relevant:
+        for position, step in relevant.items():
             entry = self.graph.entries[position]
-            if entry.op.name not in _DIFFERENCES or len(entry.inputs) != 2 or len(active_ins) != 1:
+            if entry.op.name not in _DIFFERENCES or len(entry.inputs) != 2 or len(step.active_ins) != 1:
                 continue
             column, row = sorted(entry.inputs, key=lambda x: -np.ndim(x))
             n = row.shape[-1] if np.ndim(row) == 1 else 0
-            other = entry.inputs[1 - active_ins[0]]
+            other = entry.inputs[1 - step.active_ins[0]]
             if n < 2 or column.shape != (n, 1) or self._depends(other) or self._shaped(column):
                 continue
             names = {"column": self.graph.called(column), "row": self.graph.called(row)}
