@@ -138,6 +138,16 @@ def lost(call):
     return None if all(same) else (got, expected)
 
 
+@pytest.fixture
+def unfiltered():
+    """JAX does not filter tracebacks: of the thousand errors in search of arguments, that took most of the time."""
+    filtering = jax.config.jax_traceback_filtering
+    jax.config.update("jax_traceback_filtering", "off")
+    yield
+    jax.config.update("jax_traceback_filtering", filtering)
+
+
+@pytest.mark.usefixtures("unfiltered")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("module", "part"), [part for module in MODULES for part in parts_of(module)])
 def test_no_watched_argument_is_lost(module, part):
