@@ -22,12 +22,10 @@ from ...places import transformation
 from ...tape import active
 from ...tape.operation import Op
 from ...tape.recording import Entry
-from ..writing.congruence import congruent
 from ..writing.graph import Graph, ValueMap, ValueSet
 from ..writing.unbatching import Unbatched, Unclear, Unsure, unbatched
 from .listing import expression_at
-from .regions import Fold, Region, part, restricted, run
-from .spelling import normal_form
+from .regions import Fold, Region, part, restricted, run, tracing
 
 # So many ways are tried in which inputs may have an axis of the batch.
 TRIES = 64
@@ -69,14 +67,12 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
     entries, results = region.entries, region.results(region.entries)
     taken = ValueSet(x for entry in entries for x in entry.inputs) - ValueSet(x for e in entries for x in e.outputs)
     inputs = [x for x in taken if isinstance(x, jax.Array)]
-    recorded = jax.make_jaxpr(lambda *xs: run(entries, results, ValueMap(zip(inputs, xs, strict=True))))(*inputs)
-    if recorded.effects or contents.contains(recorded, "pure_callback"):
-        return None
     try:
-        form = normal_form(recorded)
+        is_traced = tracing(entries, results, inputs)
     except UncacheableError:  # a rule in it may be another one each time
         return None
-    keys = ValueMap((x, ("input", i)) for i, x in enumerate(inputs))
+    if is_traced is None:
+        return None
     programs = [jax.make_jaxpr(entry.op.fn)(*entry.inputs) for entry in entries]
     axes, outs = _axes(region)
     for to in outs:
@@ -86,10 +82,10 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
                 alone: list[Entry] = []
                 ends = _one_example(entries, programs, uses, results, to, alone)
                 op, arrays = _mapped(restricted(alone, ends), ends, rows, to)
-                again = normal_form(jax.make_jaxpr(op.fn)(*arrays), list(map(keys.__getitem__, arrays)))
+                same = is_traced(functools.partial(_reordered, op, arrays, inputs))
             except Exception:  # what has no meaning for one example
                 continue
-            if congruent(again, form):
+            if same:
                 used, level = ValueSet(ends), region.level
                 op.place = region.where()
                 op.entries = _inner(restricted(fold(alone, used, level + 1), ends), region)
@@ -97,6 +93,12 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
                 arrays = [*arrays[: len(op.rows)], *op.others]
                 return [Entry(op, tuple(arrays), tuple(results), region.where(), None, region.calls())]
     return None
+
+
+def _reordered(op: Op, arrays: Values, inputs: Values, *values: Value) -> Any:
+    """An operation of `arrays`, which are among the `inputs`, of their `values`."""
+    now = ValueMap(zip(inputs, values, strict=True))
+    return op.fn(*map(now.__getitem__, arrays))
 
 
 def _axes(region: Region) -> tuple[Sequence[int], Sequence[int]]:

@@ -169,6 +169,8 @@ class _Derivative:
         self.given = [x for x in self.sources if x is not None]
         self.ends = [x for x in self.targets if x is not None]
         self.inside = self.writer.lines(self.op.program, self.op.values(self.line.inputs))
+        self.calls = {self._call(each) for each in self.inside}  # of the functions that it is of
+        self.own = [each for each in self.before if self._call(each) in self.calls - {None}]
         self._show()
         inner = self._scope()
         function = self._function(inner)
@@ -177,7 +179,8 @@ class _Derivative:
         name = names.hints.pop(inner.keys[self.ends[0]], None) or called
         for out in (out for s in function.statements for out in s.outs if out and names.hints.get(out) == name):
             del names.hints[out]  # the name is the target's by now
-        used = self.ends[0] in self.scope.used
+        if not (used := self.ends[0] in self.scope.used) and self.aux and name in self._parts():
+            name = ""  # it is that of the gradient
         if used and name:
             names.hints.setdefault(self.scope.key(self.ends[0]), identifier(name))
         names.hints[of] = f"{identifier(name)}_fn" if used and name else identifier(name or "function")
@@ -190,7 +193,8 @@ class _Derivative:
         local = ValueSet([*self.given, *(each.outputs[j] for each in self.inside for j in each.active_outs)])
         self.aux = self._beside()
         constant = self._constant_lines(local)
-        constant += self._lines_to_aux(ValueSet([*local, *(x for each in constant for x in each.outputs)]))
+        made = ValueSet([*local, *(x for each in constant for x in each.outputs)])
+        constant += [self.own[i] for i in Graph(self.own).before(self.aux) if made.isdisjoint(self.own[i].outputs)]
         if constant:
             self.varying.update(each.inputs[i] for each in constant for i in each.active_ins)
             local.update(x for each in constant for x in each.outputs)
@@ -198,18 +202,33 @@ class _Derivative:
             actives = (tuple([i for i, x in enumerate(line.inputs) if x in local]) for line in lines)
             self.inside = [line._replace(active_ins=ins) for line, ins in zip(lines, actives, strict=True)]
         inner = Within(self.scope, local, self.varying)
-        self.tree = self._common()
+        self._find_trees()
         inner.tree = ValueSet(self.given if self.tree else ())
         return inner
 
-    def _common(self) -> Path:
-        """Where the tree is that all sources are of; empty if there is none."""
-        paths = [self.writer.places.get(x, ()) for x in self.given]
-        roots = {path[:1] for path in paths}
-        if len(paths) > 1 and all(paths) and len(roots) == 1 and self.op.kind in ("gradient", "vjp", "pull"):
-            if self.scope.has_tree(paths[0][0], self.given):
-                return self.writer.common(self.given)
-        return ()
+    def _find_trees(self) -> None:
+        """Sets where the trees are that all sources and all targets are of; empty where there is none."""
+        tangents = self.op.kind in ("jvp", "linearize", "push")  # these are such trees, too
+        tree = () if self.op.kind == "batch_jacobian" else self._tree_of(self.given, tangents)
+        self.tree = tree if tree and self.scope.has_tree(tree[0], self.given) else ()
+        self.result = self._tree_of(self.targets, True) if tangents else ()
+
+    def _tree_of(self, values: Sequence[Any], whole: bool) -> Path:
+        """Where the tree is that some values are of. `whole`: that they are all leaves of, and which can be written out."""
+        writer, roots = self.writer, {self.writer.places.get(x, ("",))[0] for x in values}
+        if len(values) < 2 or len(roots) > 1 or not roots <= writer.shapes.keys():
+            return ()
+        tree = writer.common(values)
+        part = trees.part_at(writer.shapes[tree[0]], tree[1:]) if whole else ()
+        return () if whole and (len(jax.tree.leaves(part)) > len(values) or not trees.is_written_out(part)) else tree
+
+    def _packed(self, parts: Sequence[ast.expr], of: Sequence[Any], tree: Path) -> list[ast.expr]:
+        """The code for a `tree` whose leaves are the values `of`, made of the `parts` for these; without one these."""
+        if not tree:
+            return [*parts]
+        leaves: Any = {self.writer.places[x][len(tree) :]: part for x, part in zip(of, parts, strict=True)}
+        whole = trees.part_at(self.writer.shapes[tree[0]], tree[1:])
+        return [trees.written(trees.filled(whole, leaves))]
 
     def _constant_lines(self, local: ValueSet) -> list[Line]:
         """Lines between those of the function that its derivative does not go through, as ``y[:, None]`` or a comparison is, and
@@ -217,11 +236,10 @@ class _Derivative:
         positions, found = list(map(self._position, self.inside)), list[Line]()
         needed = ValueSet(x for each in self.inside for x in each.inputs)
         ends = needed - local
-        own = {self._call(each) for each in self.inside} - {None}
         for each in reversed(self.before if -1 not in positions and positions == sorted(positions) else ()):
             made = ValueSet(each.outputs)
             if not made.isdisjoint(needed - local) and made.isdisjoint(self.scope.used):
-                ran = self._position(each) > positions[0] or self._call(each) in own
+                ran = self._position(each) > positions[0] or self._call(each) in self.calls - {None}
                 if ran and not isinstance(each.op, DerivativeOp):
                     found.insert(0, each)
                     needed.update(each.inputs)
@@ -233,27 +251,19 @@ class _Derivative:
 
     def _show(self) -> None:
         """Notes what another round shows of what the function gives."""
-        rounds, calls = self.writer.last_rounds, {self._call(each) for each in self.inside} - {None}
-        given = (x for each in self.before if self._call(each) in calls for x in each.outputs)
+        rounds, given = self.writer.last_rounds, (x for each in self.own for x in each.outputs)
         shown = [x for x in (*self.ends, *given) if rounds.shown.get(x) == self.depth]
         rounds.keys.update(map(self.scope.key, shown))
 
     def _beside(self) -> list[Value]:
         """What the one call that the function is gives beside its target, and which is used after the derivative alone."""
-        calls, own = {self._call(each) for each in self.inside}, [*map(self._call, self.before)]
-        is_number = len(self.ends) == 1 and not (self.op.seeded or jnp.ndim(self.ends[0]))
-        if len(calls) != 1 or None in calls or not (self.op.kind in GIVES or self.op.kind == "gradient" and is_number):
+        sums = self.op.kind == "gradient" and (len(self.ends) > 1 or self.op.seeded or jnp.ndim(self.ends[0]))
+        if len(self.calls) != 1 or None in self.calls or sums or self.op.kind in ("jvp", "batch_jacobian"):
             return []
-        graph = Graph(self.before)
-        made = (x for each in self.before if self._call(each) in calls for x in each.outputs)
-        late = (x for x in made if x in self.scope.used and all(own[i] in calls for i in graph.uses(x)))
+        graph, own = Graph(self.before), [*map(self._call, self.before)]
+        made = (x for each in self.own for x in each.outputs if x in self.scope.used)
+        late = (x for x in made if all(own[i] in self.calls for i in graph.uses(x)))
         return [x for x in late if all(x is not end for end in self.ends)]
-
-    def _lines_to_aux(self, made: ValueSet) -> list[Line]:
-        """The lines of that call that compute these of what is `made`."""
-        calls = {self._call(each) for each in self.inside}
-        own = [each for each in self.before if self._call(each) in calls]
-        return [own[i] for i in Graph(own).before(self.aux) if made.isdisjoint(own[i].outputs)]
 
     def _call(self, line: Line) -> int | None:
         """The call of a function that the derivative is of, in which a line was run."""
@@ -265,7 +275,8 @@ class _Derivative:
 
     def _function(self, inner: Within) -> Definition:
         writer, names = self.writer, self.writer.names
-        results: list[ast.expr] = [ast.Name(inner.key(x), ast.Load()) for x in self.ends]
+        ends: list[ast.expr] = [ast.Name(inner.key(x), ast.Load()) for x in self.ends]
+        results = self._packed(ends, self.ends, self.result)
         aux: list[ast.expr] = [ast.Name(inner.key(x), ast.Load()) for x in self.aux]
         depth = min(self.depth, depth_of([self.line, *self.inside]))
         statements = writer.block(self.inside, depth, inner)
@@ -341,26 +352,32 @@ class _Derivative:
         return [*outer, self._taken(self._transform("jax.grad"))]
 
     def _jvp(self) -> list[Statement]:
-        text = f"jax.jvp({self.of}, {_tuple(self.arguments)}, {_tuple(', '.join(self._ends()))})"
-        outs, here = self._each(self.targets), self.line.calls[-1] if self.line.calls else None
-        if here is not None and len(outs) == 1 and outs[0] is not None:  # of ``_, dy = jax.jvp(...)``, or its item
-            facts = bytecode(here.code)
-            parts = facts.parts.get(here.instruction, ())
-            name = parts[1] if len(parts) == 2 else facts.items.get(here.instruction)
-            self.writer.names.hints.update({outs[0]: name} if name else {})
+        seeds = self._seeds()
+        text = f"jax.jvp({self.of}, {_tuple(self.arguments)}, {_tuple(', '.join(['{}'] * len(seeds)))})"
+        (first, *others), here = self._parts() or [""], self.line.calls[-1:]
+        # of ``_, dy = jax.jvp(...)``, or its item
+        items = [bytecode(each.code).items.get(each.instruction) for each in here]
+        outs = self._as_one(self._each(self.targets), self.ends, self.result, next(iter(others or items), None))
         used, before = ValueSet(x for x in self.ends if x in self.scope.used), Graph(self.before)
         last = max(before.position(x) or -1 for x in self.ends)
         if not used or any(i > last for x in self.ends for i in before.uses(x)):
-            return [Statement(outs, layout.parsed(f"{text}[1]"))]
-        values = [self._made_here(x) if x in used else None for x in self.ends]
-        return [_assigned([values, outs], layout.parsed(text))]
+            return [Statement(outs, _fill(f"{text}[1]", seeds))]
+        return [_assigned([self._values(used, first), outs], _fill(text, seeds))]
+
+    def _seeds(self) -> list[ast.expr]:
+        """The tangents, as a tree if the function is of one."""
+        return self._packed([*map(layout.parsed, self._ends())], self.given, self.tree)
+
+    def _values(self, used: ValueSet, name: str | None) -> list[Key | None]:
+        """The keys of the targets, of which some are `used`."""
+        keys = [self._made_here(x) if x in used else None for x in self.ends]
+        return self._as_one(keys, self.ends, self.result, name)
 
     def _vjp(self) -> list[Statement]:
         """The value and the pullback or pushforward, of a point that only its calls read."""
-        values = [self._made_here(x) if x in self.scope.used else None for x in self.ends]
+        parts = self._parts()
+        values = self._values(self.scope.used, next(iter(parts), None))
         (linear,) = self._outs()
-        here = self.line.calls[-1:]
-        parts = [part for each in here for part in bytecode(each.code).parts.get(each.instruction, ())]
         name = dict(enumerate(parts)).get(len(values), "pull" if self.op.kind == "vjp" else "f_jvp")
         self.writer.names.hints[str(linear)] = name
         call = layout.parsed(f"jax.{self.op.kind}({self.of}, {self.arguments}{self.with_aux})")
@@ -371,13 +388,15 @@ class _Derivative:
 
     def called(self) -> list[Statement]:
         """A call of a pullback or pushforward."""
-        ends, calls = self._ends(), self.line.calls
-        linear = self._argument(self.sources[0])
-        if self.op.kind == "push":
-            return [Statement(self._each(self.targets), layout.parsed(f"{linear}({', '.join(ends)})"))]
-        text = f"{linear}({ends[0] if len(ends) == 1 else _tuple(', '.join(ends))})"
+        calls, linear = self.line.calls, self._argument(self.sources[0])
         self.given = [self.op.origin, *self.sources[1:]]
-        self.tree = self._common()
+        self._find_trees()
+        if self.op.kind == "push":
+            outs, seeds = self._each(self.targets), self._seeds()
+            outs = self._as_one(outs, self.targets, self.result, self._stored(False))
+            return [Statement(outs, _fill(f"{linear}({', '.join(['{}'] * len(seeds))})", seeds))]
+        ends = self._ends()
+        text = f"{linear}({ends[0] if len(ends) == 1 else _tuple(', '.join(ends))})"
         alone = (len(self.given) == 1 or self.tree) and calls[-1:] != getattr(self.scope, "called", ())
         apart = alone and calls and len(bytecode(calls[-1].code).parts.get(calls[-1].place, ())) == 1
         statement = self._taken(text, is_tuple=not apart)
@@ -460,34 +479,46 @@ class _Derivative:
         outs = iter(self._outs())
         return [next(outs) if there else None for x, there in zip(of, self.found, strict=True) if x is not None]
 
-    def _stored(self) -> str | None:
-        """Under which name the source stores the tree that is the result, alone or after a value."""
-        here, whole = self.line.calls[-1:], self.writer.shapes.get(self.tree[0])
-        if not here or whole is None or isinstance(trees.part_at(whole, self.tree[1:]), (list, tuple)):
+    def _parts(self) -> list[str]:
+        """The names that the source takes the result apart into."""
+        return [part for each in self.line.calls[-1:] for part in bytecode(each.code).parts.get(each.instruction, ())]
+
+    def _stored(self, after: bool) -> str | None:
+        """Under which name the source stores the tree that is the result, alone or `after` a value, or before or after others."""
+        whole = self.writer.shapes.get(self.tree[0]) if self.tree else None
+        if whole is None or isinstance(trees.part_at(whole, self.tree[1:]), (list, tuple)):
             return None  # the source may take it apart
-        facts, instruction = bytecode(here[0].code), here[0].instruction
-        parts, aux = facts.parts.get(instruction, []), len(self.aux)
-        if len(parts) == 1 + (aux or parts[-1:] == ["_"]):
-            return parts[0]
-        return parts[-1] if len(parts) == 2 + aux else facts.stores.get(instruction)
+        if parts := self._parts():
+            first = len(parts) == 1 or parts[-1] == "_" or self.aux and not after and parts[0] != "_"
+            return parts[0] if first else parts[-1]
+        return next((bytecode(each.code).stores.get(each.instruction) for each in self.line.calls[-1:]), None)
+
+    def _as_one(self, outs: list[Key | None], of: Sequence[Any], tree: Path, name: str | None) -> list[Key | None]:
+        """Results that are a `tree` like that of the values `of`, as one; without one as they are. One has a `name`."""
+        writer, roots = self.writer, {self.writer.places.get(x, ("",))[0] for x in self.line.outputs}
+        if tree and any(outs):
+            made = next(iter(roots & self.scope.makes), "")
+            root = writer.bind(made, self.scope) if made else new_key()
+            paths = (writer.places[x][len(tree) :] for x in of)
+            writer.names.meanings |= {out: item(root, path) for out, path in zip(outs, paths, strict=True) if out}
+            if writer.names.hint(root) is None:
+                writer.names.hints[root] = name or "grads"
+            return [root]
+        if name and len(outs) == 1 and outs[0]:
+            writer.names.hints[outs[0]] = name
+        return [None] if tree else outs
 
     def _taken(self, text: str, value: Key | None = None, is_tuple: bool = False) -> Statement:
         """What takes a result apart: one for each source, and before them the `value`."""
         outs = self._each(self.sources)
         called = [self.writer.called.get(x, "") for x in self.line.outputs]
         base = called[0].partition("[")[0]
-        several = len(outs) > 1 and called == [f"{base}[{i}]" for i in range(len(outs))]
-        if self.tree or several:
-            writer, of = self.writer, {self.writer.places.get(x, ("",))[0] for x in self.line.outputs}
-            tree = next(iter(of & self.scope.makes), "") if self.tree else ""
-            root = writer.bind(tree, self.scope) if tree else new_key()
-            if writer.names.hint(root) is None:
-                writer.names.hints[root] = (self._stored() or "grads") if self.tree else base
-            for i, (x, out) in enumerate(zip(self.given, outs, strict=True)):
-                path = writer.places[x][len(self.tree) :] if self.tree else (i,)
-                if out is not None:
-                    writer.names.meanings[out] = item(root, path)
+        if not self.tree and len(outs) > 1 and called == [f"{base}[{i}]" for i in range(len(outs))]:
+            root = new_key()
+            self.writer.names.hints[root] = base
+            self.writer.names.meanings |= {out: item(root, (i,)) for i, out in enumerate(outs) if out is not None}
             outs = [root]
+        outs = self._as_one(outs, self.given, self.tree, self._stored(value is not None))
         expression = layout.parsed(f"{text}[0]" if is_tuple and len(outs) == 1 else text)
         aux = [self._made_here(x) for x in self.aux]
         if value is None:

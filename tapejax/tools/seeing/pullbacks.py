@@ -21,13 +21,12 @@ from ...jaxprs.types import Value, Values
 from ...places import Place
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
-from ...tape.query import Query, Source
-from ...tape.recording import Entry, Recording
+from ...tape.recording import Entry
 from ...tape.slicing import Program
 from ..writing.graph import Graph, ValueMap, ValueSet
 from . import batched
 from .listing import calls_of_parts
-from .regions import Fold, Region, Run, matched, region_of, restricted, run, tracing
+from .regions import Fold, Region, Run, as_function, matched, region_of, tracing
 from .tangents import TARGETS, alike
 
 SEEDS = 24  # so many combinations of targets and cotangents, or of sources and tangents, are tried
@@ -83,11 +82,7 @@ def applied(
     """What JAX's own pullback or pushforward gives of the function that `entries` are, of its targets and sources, the `sides`.
     `now`: the values that others have there."""
     targets, sources = sides
-
-    def of(*xs: Value) -> list[Value]:
-        return run(entries, targets, ValueMap([*now.items(), *zip(sources, xs, strict=True)]))
-
-    at = [now[x] for x in sources]
+    of, at = as_function(entries, targets, sources, now), [now[x] for x in sources]
     ys, linear = jax.vjp(of, *at) if kind == "pull" else jax.linearize(of, *at)
     known = ValueMap([*now.items(), *zip(targets, ys, strict=True)])
     given = [known.get(x, x) for x in seeds]
@@ -131,18 +126,15 @@ class _Linearized:
         """The entries for the region, in which `forward` has what is used apart from all calls."""
         self.others = [*ValueSet(x for each in self.calls for x in each.others)]
         self.targets, sources = self._sides(self.calls[0].ends, self.others)
-        kept = ValueSet([*self.targets, *forward.results(forward.entries)])
-        before = restricted(self.fold(forward.entries, kept, forward.level + 1), kept)
-        self.origin, at = sources[0], jnp.array(sources[0])
-        self.sources = [at, *sources[1:]]
-        part = Recording()
-        part.entries = [*before]
-        program, values = Query(part, self.targets, [Source(x, watched=True) for x in sources]).program()
-        op = DerivativeOp(forward.kind, point, program, False)
+        at, kept = jnp.array(sources[0]), forward.results(forward.entries)
+        self.origin, self.sources = sources[0], [at, *sources[1:]]
+        op = functools.partial(DerivativeOp, forward.kind, point, seeded=False)
+        sides = self.targets, sources
+        *before, linear = forward.derivative(op, forward.entries, self.fold, sides, [at], kept)
         # of what the function makes a call reads nothing: it is computed anew, at the point
         moved = ((entry, [at if x is sources[0] else x for x in entry.inputs]) for entry in before)
         self.entries = [entry._replace(inputs=tuple(inputs)) for entry, inputs in moved]
-        return [*before, Entry(op, tuple(values), (at,), forward.where(), None, forward.calls())]
+        return [*before, linear]
 
     def written(self, region: Region) -> list[Entry] | None:
         """The entry for a region that is a call, once `finished`."""

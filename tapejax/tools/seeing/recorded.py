@@ -7,7 +7,6 @@ ran become a call of a function; those that a derivative was taken of become a f
 from __future__ import annotations
 
 import ast
-import functools
 import itertools
 import re
 from collections import Counter
@@ -19,10 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs import contents
-from ...jaxprs.derivatives import restricted
-from ...jaxprs.evaluate import needed
-from ...jaxprs.fence import Literal, eval_jaxpr
 from ...jaxprs.types import JaxProgram, Value
 from ...places import line_of, serves
 from ...tape.derivative import DerivativeOp
@@ -32,13 +27,14 @@ from ...tape.recording import Entry, Recording
 from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
-from . import callers, jitted, layout, rolling, scopes, sources, templates, traces, trees
+from . import callers, jitted, layout, regions, rolling, scopes, sources, templates, traces, trees
 from .callers import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at
 from .inside import program_of, traced
 from .last_round import LastRounds
 from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, texts_at, unused
 from .operations import Code, pattern_of, written
+from .pullbacks import LinearOp
 from .scopes import Definition, Key, KeyNames, Statement, new_key
 from .sourced import Sourced
 from .spelling import array_text
@@ -308,23 +304,14 @@ class Writer:
     def _by_leaf(self, line: Line) -> list[Line]:
         """The line; where it makes all leaves of a tree, a line for each."""
         (tree, *others) = {self.places.get(x, ("",))[0] for x in line.outputs}
-        several = len(line.outputs) > 1 and not others and scopes.is_key(tree) and not isinstance(line.op, DerivativeOp)
-        if not several or (program := traced(line.op, line.inputs)) is None:
+        several = len(line.outputs) > 1 and not others and scopes.is_key(tree)
+        if not several or isinstance(line.op, (DerivativeOp, LinearOp)) or traced(line.op, line.inputs) is None:
             return [line]
-        while (eqn := contents.only_call(program)) and eqn.primitive.name in contents.JIT:
-            program = eqn.params["jaxpr"]
-        jaxpr = contents.open_jaxpr(program)
-        found = []
-        for j, (x, end) in enumerate(zip(line.outputs, jaxpr.outvars, strict=True)):
-            equations = [eqn for eqn, _ in needed(program, [end])]
-            read = {end, *(v for eqn in equations for v in eqn.invars if not isinstance(v, Literal))}
-            used = [i for i, v in enumerate(jaxpr.invars) if v in read]
-            own = jaxpr.replace(eqns=equations, outvars=[end])
-            part = functools.partial(eval_jaxpr, own, contents.consts_of(program))
-            op = Op(line.op.name, restricted(part, line.inputs, used))
-            active = tuple([k for k, i in enumerate(used) if i in line.active_ins])
-            ins = [line.inputs[i] for i in used]
-            found.append(Line(op, ins, [x], active, (0,) * (j in line.active_outs), line.calls))
+        active, found = ValueSet(line.inputs[i] for i in line.active_ins), []
+        for j in range(len(line.outputs)):
+            op, ins, outs, *_ = regions.part(Entry(line.op, tuple(line.inputs), tuple(line.outputs)), [j])
+            active_ins = tuple([k for k, x in enumerate(ins) if x in active])
+            found.append(Line(op, ins, outs, active_ins, (0,) * (j in line.active_outs), line.calls))
         return found
 
     # -- lines

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
+import numpy as np
 
 from ...jaxprs import contents
 from ...jaxprs.evaluate import evaluate, needed
@@ -20,7 +22,9 @@ from ...jaxprs.lifting import run_equation
 from ...jaxprs.types import Equation, JaxProgram, Value, Values, Where
 from ...places import Place, serves, transformation
 from ...tape.operation import Op
-from ...tape.recording import Entry
+from ...tape.query import Query, Source
+from ...tape.recording import Entry, Recording
+from ...tape.slicing import Program
 from ..writing.congruence import close, congruent
 from ..writing.graph import Graph, ValueMap, ValueSet
 from .spelling import normal_form
@@ -29,6 +33,7 @@ from .spelling import normal_form
 # transformations in them. By keyword `first`: what is tried for each transformation before its recogniser.
 Fold: TypeAlias = Callable[..., list[Entry]]
 Run: TypeAlias = tuple[int, int, str]  # positions of entries, and what ran there
+_NUMPY = os.path.dirname(np.__file__)
 
 
 class Region(NamedTuple):
@@ -51,6 +56,28 @@ class Region(NamedTuple):
         """What of some of its entries is used outside."""
         return [x for entry in entries for x in entry.outputs if x in self.used]
 
+    def derivative(
+        self,
+        op: Callable[[Program], Op],
+        forward: Sequence[Entry],
+        fold: Fold,
+        sides: tuple[Values, Values],
+        results: Values,
+        kept: Values,
+        seeds: Values = (),
+    ) -> list[Entry]:
+        """What the entries `forward` do, of which others are `kept`, and a derivative of it as one operation.
+
+        Args:
+          op: gives that, of their program.
+          sides: its targets and sources.
+          seeds: what it takes beside the values of the program.
+        """
+        wanted, part = ValueSet([*sides[0], *kept]), Recording()
+        part.entries = before = restricted(fold(forward, wanted, self.level + 1), wanted)
+        program, values = Query(part, sides[0], [Source(x, watched=True) for x in sides[1]]).program()
+        return [*before, Entry(op(program), (*values, *seeds), tuple(results), self.where(), None, self.calls())]
+
     def unread(self) -> list[Value]:
         """What the user's function computed and nobody reads, nor what was computed of it; in other transformations nothing."""
         read = ValueSet([*self.used, *(x for entry in self.entries for x in entry.inputs)])
@@ -71,8 +98,10 @@ def around(entry: Entry, level: int) -> tuple[Place, ...] | None:
 
 
 def is_back(entry: Entry, level: int) -> bool:
-    """Whether none of the user's functions runs in it: what goes back, or what JAX does before and after."""
-    return place_of(entry, level) == len(entry.calls) - 1
+    """Whether none of the user's functions runs in it, nor one of a library's but NumPy's: what goes back, or what JAX does
+    before and after."""
+    at = place_of(entry, level)
+    return at is not None and all(code.co_filename.startswith(_NUMPY) for code, _ in entry.calls[at + 1 :])
 
 
 def runs(entries: Sequence[Entry], level: int) -> Iterator[Run]:
@@ -129,7 +158,14 @@ def parts(entries: Sequence[Entry], wanted: Iterable[Value]) -> list[Entry | Non
 
 def part(entry: Entry, kept: Sequence[int]) -> Entry:
     """An entry with some of its results, and the inputs that these depend on."""
-    flat = jax.make_jaxpr(lambda *xs: _outputs(entry.op, xs, kept))(*entry.inputs)
+    programs = list[JaxProgram]()
+
+    def outputs(*xs: Value) -> list[Value]:
+        programs.append(jax.make_jaxpr(entry.op.fn)(*xs))
+        outs = _inlined(programs[0], xs)
+        return [outs[i] for i in kept]
+
+    flat = jax.make_jaxpr(outputs)(*entry.inputs)
     jaxpr = contents.open_jaxpr(flat)
     equations = [eqn for eqn, _ in needed(flat, jaxpr.outvars)]
     read = {v for v in (*jaxpr.outvars, *(v for eqn in equations for v in eqn.invars)) if not isinstance(v, Literal)}
@@ -140,14 +176,11 @@ def part(entry: Entry, kept: Sequence[int]) -> Entry:
         inputs = [known.get(i) for i in range(len(jaxpr.invars))]
         return evaluate(flat, inputs, functools.partial(run_equation, {}), equations=equations)
 
+    if {eqn.primitive.name for eqn in programs[0].eqns}.issubset(contents.JIT):  # its cotangents are added up first
+        run.__name__ = entry.op.name
+        run = jax.jit(run)
     ins, outs = tuple([entry.inputs[i] for i in used]), tuple([entry.outputs[i] for i in kept])
     return entry._replace(op=Op(entry.op.name, run), inputs=ins, outputs=outs, residuals=None)
-
-
-def _outputs(op: Op, inputs: Values, kept: Sequence[int]) -> list[Value]:
-    """Results of an operation, of which no equation is in a function under `jax.jit`."""
-    outs = _inlined(jax.make_jaxpr(op.fn)(*inputs), inputs)
-    return [outs[i] for i in kept]
 
 
 def _inlined(program: JaxProgram, inputs: Values) -> list[Value]:
@@ -165,6 +198,13 @@ def run(entries: Sequence[Entry], wanted: Values, known: ValueMap[Value]) -> lis
         outs = jax.tree.leaves(entry.op.fn(*[known.get(x, x) for x in entry.inputs]))
         known.update(zip(entry.outputs, outs, strict=True))
     return [known.get(x, x) for x in wanted]
+
+
+def as_function(
+    entries: Sequence[Entry], targets: Values, sources: Values, now: ValueMap[Value]
+) -> Callable[..., list[Value]]:
+    """The function of `sources` that entries are, which gives `targets`. `now`: the values that others have there."""
+    return lambda *xs: run(entries, targets, ValueMap([*now.items(), *zip(sources, xs, strict=True)]))
 
 
 def tracing(entries: Sequence[Entry], wanted: Values, inputs: Values) -> Callable[[Callable[..., Any]], bool] | None:

@@ -17,12 +17,11 @@ import numpy as np
 from ...jaxprs.dependence import has_tangent
 from ...jaxprs.types import Value, Values
 from ...tape.derivative import DerivativeOp, derivative_op
-from ...tape.query import Query, Source
-from ...tape.recording import Entry, Recording
+from ...tape.recording import Entry
 from ...tape.sweep import push
 from ..writing.congruence import close
 from ..writing.graph import Graph, ValueMap, ValueSet
-from .regions import Fold, Region, restricted, run, tracing
+from .regions import Fold, Region, as_function, restricted, tracing
 
 Directions: TypeAlias = list[tuple[Value, Value]]  # what the derivative is with respect to, each with its tangent
 
@@ -55,10 +54,11 @@ def recognised(region: Region, fold: Fold) -> list[Entry] | None:
         return None
     pushed.reverse()
     tangents, targets = ValueSet(each.result for each in pushed), [each.target for each in pushed]
-    kept = ValueSet([*targets, *(x for x in region.results(region.entries) if x not in tangents)])
-    primal = restricted(region.entries, [*kept, *_numbers(region, pushed)])
-    before = restricted(fold(primal, kept, region.level + 1), kept)
-    return [*before, _derivative(before, pushed, region)]
+    kept = [x for x in region.results(region.entries) if x not in tangents]
+    primal = restricted(region.entries, [*targets, *kept, *_numbers(region, pushed)])
+    sources, directions = zip(*pushed[0].directions, strict=True)
+    op = functools.partial(derivative_op, "jvp", push, seeded=True)
+    return region.derivative(op, primal, fold, (targets, sources), [*tangents], kept, directions)
 
 
 def _numbers(region: Region, pushed: Sequence[_Pushed]) -> list[Value]:
@@ -69,18 +69,6 @@ def _numbers(region: Region, pushed: Sequence[_Pushed]) -> list[Value]:
     numbers = [x for entry in region.entries for x in entry.outputs if not x.ndim and has_tangent(x)]
     leaves = ((x, Graph(restricted(region.entries, [x])).leaves([x])) for x in numbers)
     return [x for x, of in leaves if fresh.isdisjoint(leaf for leaf, _ in of)]
-
-
-def _derivative(before: Sequence[Entry], pushed: Sequence[_Pushed], region: Region) -> Entry:
-    """The tangents of what the entries `before` make, as one operation."""
-    part = Recording()
-    part.entries = [*before]
-    sources, directions = zip(*pushed[0].directions, strict=True)
-    query = Query(part, [each.target for each in pushed], [Source(x, watched=True) for x in sources])
-    program, values = query.program()
-    op = derivative_op("jvp", push, program, seeded=True)
-    results = tuple([each.result for each in pushed])
-    return Entry(op, (*values, *directions), results, region.where(), None, region.calls())
 
 
 def _pushed(region: Region, result: Value, known: Directions | None) -> Iterator[_Pushed]:
@@ -105,12 +93,8 @@ def _pushed(region: Region, result: Value, known: Directions | None) -> Iterator
 def _push(forward: Sequence[Entry], target: Value, inputs: Values, directions: Directions, *values: Value) -> Value:
     now = ValueMap(zip(inputs, values, strict=True))
     sources, tangents = zip(*directions, strict=True)
-
-    def of(*xs: Value) -> Value:
-        return run(forward, [target], ValueMap([*now.items(), *zip(sources, xs, strict=True)]))[0]
-
-    at, along = ([now.get(x, x) for x in xs] for xs in (sources, tangents))
-    return jax.jvp(of, tuple(at), tuple(along))[1]
+    at, along = (tuple([now.get(x, x) for x in xs]) for xs in (sources, tangents))
+    return jax.jvp(as_function(forward, [target], sources, now), at, along)[1][0]
 
 
 def _directions(moving: Values, own: Values, leaves: Values) -> Iterator[Directions]:

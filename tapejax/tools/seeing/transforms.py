@@ -22,8 +22,8 @@ Recogniser: TypeAlias = Callable[[Region], list[Entry] | None]
 
 _RECOGNISERS = {
     "gradient": gradients.recognised,
-    "jacfwd": gradients.recognised_jacobian,
-    "jacrev": gradients.recognised_jacobian,
+    "jacfwd": gradients.recognised,
+    "jacrev": gradients.recognised,
     "jvp": tangents.recognised,
     "vmap": batched.recognised,
 }
@@ -72,10 +72,8 @@ def _replaced(
     for start, stop, kind in every:
         ranges += [(last, start, list(entries[last:start]))] if start > last else []
         last, of = stop, region((start, stop, kind))
-        recognised = _RECOGNISERS.get(kind)
-        new = (
-            joined.get((start, stop, kind)) or (first and first(of)) or (recognised(of, inner) if recognised else None)
-        )
+        recognised = _RECOGNISERS.get(kind, lambda *_: None)
+        new = joined.get((start, stop, kind)) or (first and first(of)) or recognised(of, inner)
         ranges.append((start, stop, inner(of.entries, of.used, level + 1) if new is None else new))
     return [*ranges, (last, len(entries), list(entries[last:]))] if last < len(entries) else ranges
 

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import jax
 
 from ...jaxprs.types import Value
-from ...tape.derivative import DerivativeOp
 from ...tape.recording import Entry
 from ...tf.values.structures import leaf_of
 from ...tf.values.types import Nest
@@ -86,15 +85,12 @@ class Computed:
 
 def _found(entry: Entry, places: ValueMap[Path]) -> Iterator[tuple[Value, Hashable, set[str], Path]]:
     """The results that come of leaves at one path: with what is done, the trees of these leaves, and the path."""
-    op = entry.op
-    if isinstance(op, DerivativeOp) and op.kind == "gradient":
-        values = op.values(entry.inputs)
-        sources = [values[slot] for slot in op.program.sources if slot is not None]
-        if len(sources) == len(entry.outputs):
-            for x, source in zip(entry.outputs, sources, strict=True):
-                if source in places:
-                    root, *path = places[source]
-                    yield x, ("gradient", root), {root}, tuple(path)
+    op: Any = entry.op
+    if (like := _like(entry)) is not None:
+        for x, y in zip(entry.outputs, like, strict=True) if len(like) == len(entry.outputs) else ():
+            if y in places:
+                root, *path = places[y]
+                yield x, (op.kind, root), {root}, tuple(path)
         return
     known = ValueMap((x, places[x]) for x in entry.inputs if x in places)
     together = len(entry.outputs) > 1 and len({path[1:] for path in known.values()}) > 1  # each may be of another leaf
@@ -104,6 +100,19 @@ def _found(entry: Entry, places: ValueMap[Path]) -> Iterator[tuple[Value, Hashab
         if len({path[1:] for path in paths}) == 1:
             roots = {path[0] for path in paths}
             yield x, (op.name, together or j, frozenset(roots)), roots, min(paths)[1:]
+
+
+def _like(entry: Entry) -> list[Value] | None:
+    """Of the results of a derivative what each has its path of, a source or a target; None of another operation."""
+    op: Any = entry.op
+    match getattr(op, "kind", None):
+        case "gradient" | "jvp":
+            values, program = op.values(entry.inputs), op.program
+            slots = program.sources if op.kind == "gradient" else program.targets
+            return [values[slot] for slot in slots if slot is not None]
+        case "pull" | "push":
+            return [op.origin, *op.sources[1:]] if op.kind == "pull" else op.targets
+    return None
 
 
 def filled(structure: Nest, leaves: Mapping[Path, Value]) -> Any:

@@ -141,7 +141,7 @@ def net(params, x):
 def f(params):
     y, pull = jax.vjp(lambda params: net(params, X), params)
     (grads,) = pull(y - 1.0)
-    return {"b": params["b"] - 0.1 * grads["b"], "w": params["w"] - 0.1 * grads["w"]}
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
 """
     )
 
