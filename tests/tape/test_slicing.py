@@ -37,7 +37,7 @@ def test_the_first_slots_are_those_that_are_read():
     assert read == set(range(len(values))) and values[program.sources[0]] is X
 
 
-def test_a_program_keeps_nothing_for_each_of_its_steps():
+def test_a_program_keeps_nothing_for_each_of_its_steps(no_shadow):
     """Python's garbage collector goes through whatever is kept: a tuple for each step made it run four times as often."""
 
     def fn(x):
