@@ -309,7 +309,11 @@ class Code:
         found = names.expressions()
         result = function.result.elts if isinstance(function.result, ast.Tuple) else [function.result]
         results = [layout.text_of(layout.replaced(x, found)) for x in result]
-        return [names.given[key] for key in function.parameters], scopes.body(function, names, ""), results
+        body, count = scopes.body(function, names, ""), len(contents.open_jaxpr(closed).outvars)
+        if len(results) != count:  # what a loop gathers
+            body.append(f"results = {results[0]}")
+            results = [f"results[{i}]" for i in range(count)]
+        return [names.given[key] for key in function.parameters], body, results
 
     def _body(self, closed: JaxProgram, hints: Sequence[str | None]) -> tuple[scopes.Definition, scopes.KeyNames]:
         """`hints`: what its first parameters are to be called, if not by letters."""
@@ -606,6 +610,9 @@ def _by_vjp(
         residuals = _unpacked(results[own:]) if kept else "()"
         # called by itself, so that a second derivative goes by the rule, too
         value = f"{name}({', '.join(given)})" if first else _one_or_tuple(results[:own])
+        if first and body:  # which may give a parameter's name to another value
+            held = unused("value", {*re.findall(r"\w+", f"{given} {body} {results}")})
+            body, value = [f"{held} = {value}", *body], held
         forward = _definition(f"{name}_fwd", given, [*body, f"return {value}, {residuals}"])
         given, body, results = code.parts(pulled)
         unpack = [f"{_bare(given[:kept])} = residuals"] if kept else []

@@ -92,7 +92,7 @@ def _rule_in(frames: Sequence[Place]) -> int:
     """Where the innermost rule of the user's begins that JAX ran for a function which has its own."""
     start = len(frames)
     for i, (code, _) in enumerate(frames):
-        if code.co_filename.endswith("custom_derivatives.py"):
+        if code.co_filename.endswith(("custom_derivatives.py", "custom_gradient.py")):
             inner = next((each for each, _ in frames[i:] if is_called(each)), None)
             start = i if inner is not None and not serves(inner.co_filename) else start
     return start

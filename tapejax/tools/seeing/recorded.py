@@ -436,10 +436,8 @@ class Writer:
         return key
 
     def common(self, values: Sequence[Value]) -> Path:
-        """The path of the smallest tree that has these values of one; of all its leaves it is the tree itself."""
-        paths = [self.places[x] for x in values]
-        every = len(jax.tree.leaves(self.shapes.get(paths[0][0])))
-        return paths[0][:1] if len(paths) == every else trees.common_path(paths)
+        """The path of the smallest tree that has these values of one."""
+        return trees.common_path(self.places[x] for x in values)
 
     def want_trees(self, values: Sequence[Value], scope: Scope) -> None:
         """Has the trees made that these values have all leaves of."""
@@ -716,7 +714,13 @@ class Writer:
                 return True  # by a derivative, or as the parts of a parameter
             return len(xs) > 1 and not {*names} <= own and not (few and scopes.is_key(tree))  # each is no parameter
 
-        whole = {tree: xs for tree, xs in found.items() if is_whole(tree, xs)}
+        def without_arguments(xs: list[tuple[Key, Value]]) -> list[tuple[Key, Value]]:
+            """What stands beside a model in a tree is no part of it: where it is an argument it is one of its own."""
+            model = [each for each in xs if len(self.places[each[1]]) > 2]
+            known = serves(code.co_filename) or all(len(self.places[x]) > 2 or inside.get(x) in own for _, x in xs)
+            return model if known and len({self.places[x][1] for _, x in model}) == 1 else xs
+
+        whole = {tree: without_arguments(xs) for tree, xs in found.items() if is_whole(tree, xs)}
         return [xs for tree, xs in whole.items() if inner.has_tree(tree, [x for _, x in xs])]
 
     def _name_inside(
@@ -724,12 +728,13 @@ class Writer:
     ) -> str | None:
         """What a value that a function is given is called: `hint`, as in the function, or as where it came from."""
         path, called = self.paths.get(x), self.called.get(x, "").split(".")[-1]
-        own = hint in parameters_of(code)
+        own, library = hint in parameters_of(code), serves(code.co_filename)
         if hint in code.co_freevars:
             return hint
-        if path and not (own and not str(path[-1]).isidentifier()):
+        # of what stands beside the model in a tree the library's own name is the better one
+        if path and not (library and len(path) == 2 or own and not str(path[-1]).isidentifier()):
             return _NUMBER.sub("", str(path[-1]))
-        if own or serves(code.co_filename):  # a library's function has names of its own
+        if own or library:  # a library's function has names of its own
             return None if active and not own else hint
         return parameter_of.get(called, called or hint)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, TypeAlias
 
 import jax
+import jax.numpy as jnp
 
 from ...jaxprs.types import Value
 from ...tape.recording import Entry
@@ -97,7 +98,8 @@ def _found(entry: Entry, places: ValueMap[Path]) -> Iterator[tuple[Value, Hashab
     linked = traces.links(entry) if together else [range(len(entry.inputs))] * len(entry.outputs)
     for j, (x, inputs) in enumerate(zip(entry.outputs, linked, strict=True)):
         paths = {known[entry.inputs[i]] for i in inputs if entry.inputs[i] in known}
-        if len({path[1:] for path in paths}) == 1:
+        # a bias that is added to a batch is no leaf of a tree any more
+        if len({path[1:] for path in paths}) == 1 and jnp.size(x) <= max(map(jnp.size, known)):
             roots = {path[0] for path in paths}
             yield x, (op.name, together or j, frozenset(roots)), roots, min(paths)[1:]
 

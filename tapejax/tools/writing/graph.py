@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSet, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSet, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -104,8 +104,9 @@ class Graph:
         """The positions of the operations that use `x`, in order."""
         return self._uses.get(x, ())
 
-    def before(self, targets: Iterable[Value]) -> list[int]:
-        """The positions of the operations from which `targets` were computed, gradient or not, in order."""
+    def before(self, targets: Iterable[Value], known: Callable[[Value], object] = lambda x: False) -> list[int]:
+        """The positions of the operations from which `targets` were computed, gradient or not, in order; not those of what is
+        `known`."""
         seen, positions, waiting = ValueSet(), set[int](), list(targets)
         while waiting:
             x = waiting.pop()
@@ -113,10 +114,14 @@ class Graph:
             if x not in seen:
                 seen.add(x)
                 waiting += self.origins.get(x, ())
-                if position is not None and position not in positions:
+                if position is not None and position not in positions and not known(x):
                     positions.add(position)
                     waiting += [y for y in self.operations[position].inputs if isinstance(y, jax.Array)]
         return sorted(positions)
+
+    def read(self, targets: Iterable[Value], *known: Any) -> ValueSet:
+        """What the operations read that are `before` targets."""
+        return ValueSet(x for position in self.before(targets, *known) for x in self.operations[position].inputs)
 
     def leaves(self, targets: Sequence[Value]) -> list[tuple[Value, int]]:
         """What `targets` were computed from that no operation made, each with the position of its first use on the way there; of

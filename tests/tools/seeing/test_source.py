@@ -342,6 +342,55 @@ def test_custom_derivatives_are_printed():
     np.testing.assert_allclose(gradient, np.asarray(tape.gradient(y, x)), rtol=1e-6)
 
 
+def damped(x, k):
+    return tf.tanh(x * k)
+
+
+@tf.custom_gradient
+def relaxed(x, k):
+    for _ in range(3):
+        x = damped(x, k)
+    return x, lambda dy: (dy * damped(x, k) * x, tf.reduce_sum(dy * x))
+
+
+def test_a_gradient_of_the_users_is_printed_with_its_loops_and_the_functions_that_it_calls():
+    """Its second derivative, too, goes by the operations of the function where the gradient has a value of it."""
+    x, k = jnp.array([0.3, -0.2, 0.5]), jnp.asarray(0.7)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([x, k])
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.reduce_sum(relaxed(x, k) ** 2)
+        z = tf.reduce_sum(inner.gradient(y, x) ** 2)
+    for target in (y, z):
+        function = tape.as_function(target, [x, k])
+        assert function.code.count("    for _ in range(3):\n        x = damped(x, k)\n") == 2, function.code
+        found = jax.grad(pasted(function))([x, k])
+        for ours, expected in zip(found, tape.gradient(target, [x, k]), strict=True):
+            np.testing.assert_allclose(ours, expected, rtol=1e-5)
+
+
+@tf.custom_gradient
+def gathered(x):
+    def backward(dy):
+        sums = [tf.zeros_like(x), tf.ones_like(x)]
+        for _ in range(4):
+            sums = [damped(s + dy, 0.5) for s in sums]
+        return sums[0] * sums[1]
+
+    return x * 1.0, backward
+
+
+def test_a_gradient_of_the_users_that_gathers_in_a_loop():
+    x = jnp.array([0.3, -0.2, 0.5])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(gathered(x) ** 2)
+    found = jax.grad(pasted(function := tape.as_function(y, x)))(x)
+    assert "defvjp" in function.code
+    np.testing.assert_allclose(found, tape.gradient(y, x), rtol=1e-5)
+
+
 def taken_by_numpy(v):
     return tf.constant(np.maximum(v.numpy(), 0.0)), lambda dy: dy
 

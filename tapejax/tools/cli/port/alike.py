@@ -40,12 +40,10 @@ def expression_of(blocks: Sequence[Block], values: Sequence[Value]) -> str | Non
 
 def equal(given: Value, used: Value) -> bool:
     """Whether a value of the program's becomes `used` when it is converted to its dtype."""
-    if np.shape(given) != np.shape(used) or getattr(used, "dtype", np.dtype(int)).kind not in "biufc":
+    if getattr(used, "dtype", np.dtype(int)).kind not in "biufc":
         return False
-    if not np.shape(given) and np.asarray(given).dtype.kind != np.asarray(used).dtype.kind:
-        return False
-    used = np.asarray(used)
-    return bool(np.array_equal(np.asarray(given).astype(used.dtype), used))
+    x, y = np.asarray(given), np.asarray(used)
+    return x.shape == y.shape and (x.ndim > 0 or x.dtype.kind == y.dtype.kind) and np.array_equal(x.astype(y.dtype), y)
 
 
 def argument_name(expression: str | None, taken: set[str]) -> str:

@@ -26,17 +26,18 @@ Losses: TypeAlias = Sequence[Any]  # of each step several
 AMPLIFIED = 16.0
 
 # Runs OUT.py where neither tapejax nor TensorFlow can be imported; prints the losses of its steps, and nothing else. What the
-# last step gave goes to a file. "moved": all numbers begin as the next one.
+# last step gave goes to a file. "moved": all numbers in OUT.npz are the next ones, so that each step rounds in its own way.
 _ALONE = """
 import contextlib, io, json, runpy, sys
 sys.modules |= dict.fromkeys(("tapejax", "tensorflow", "keras"))
-import jax, jax.numpy as jnp, numpy
+import jax, numpy
+class Moved(dict):
+    files = property(list)
+if "moved" in sys.argv:
+    load, after = numpy.load, lambda x: numpy.nextafter(x, numpy.asarray(numpy.inf, x.dtype)) if x.dtype.kind == "f" else x
+    numpy.load = lambda path: Moved((name, after(x)) for name, x in load(path).items())
 with contextlib.redirect_stdout(io.StringIO()):
-    names = runpy.run_path(sys.argv[1])["main"].__globals__
-    if "moved" in sys.argv:
-        init = names["init"]
-        names["init"] = lambda: jax.tree.map(lambda x: jnp.nextafter(x, jnp.inf) if x.dtype.kind == "f" else x, init())
-    losses, last = names["main"]()
+    losses, last = runpy.run_path(sys.argv[1])["main"]()
 leaves, _ = jax.tree_util.tree_flatten_with_path(last)
 numpy.savez(sys.argv[2], **{path[0].key + jax.tree_util.keystr(path[1:]): x for path, x in leaves})
 print(json.dumps(losses))

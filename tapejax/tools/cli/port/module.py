@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ....jaxprs.types import Value
 from ....tape.gradient_tape import GradientTape
 from ....tape.recording import type_of
 from ....tf.values import keras_fence
@@ -30,7 +29,7 @@ from ...writing.graph import ValueMap
 from .comparing import STEPS
 from .observing import Applied, Gradient, Observer, Place, TrainingStep
 from .optimizers import counts, optax_slots, optax_text, with_assigned_rate
-from .pieces import Kind, Piece, Refused, as_function, where
+from .pieces import LOSSES, Kind, Piece, Refused, as_function, where
 from .steps import Steps
 
 PARTS = sections(Path(__file__).with_name("parts.txt"))
@@ -95,7 +94,7 @@ class PortedModule:
         together: dict[frozenset, list[str]] = {}
         for name, all_by in updated_by.items():
             together.setdefault(frozenset(all_by), []).append(name)
-        if len(together) < 2 or not self.steps.changes:
+        if len(together) < 2 or not self.steps.of_role("change"):
             return dict(self._paths(list(updated_by)))
         found: dict[str, tuple[str, ...]] = {}
         for i, names in enumerate(together.values(), 1):
@@ -110,9 +109,9 @@ class PortedModule:
 
     def _paths(self, names: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The variables' own paths, as Keras's have them, without what is common to all; of another its name."""
-        own = {name: path for name in names if len(path := self.steps.path(name)) > 1}
-        start = len(trees.common_path(own.values())) if len(own) == len(names) > 1 else 0
-        paths = [own[name][start:] if name in own else (name,) for name in names]
+        own = [path if len(path := self.steps.path(name)) > 1 else (name,) for name in names]
+        start = len(trees.common_path(own)) if len(names) > 1 else 0
+        paths = [path[start:] for path in own]
         paths = paths if len(set(paths)) == len(paths) else [(name,) for name in names]
         yield from zip(names, _renumbered(paths), strict=True)
 
@@ -191,7 +190,7 @@ class PortedModule:
         returned = [] if self.steps.evaluated else [updated if n == "params" else n for n in self.carry]
         for word in ("value", "grads") if self.steps.evaluated else ("value",):
             values = [word + end for piece, end in zip(kind.sources, ends, strict=True) if piece.role != "rows"]
-            returned += values if len(values) == 1 or not self.steps.losses else [f"({', '.join(values)})"]
+            returned += values if len(values) == 1 or not self.steps.of_role(*LOSSES) else [f"({', '.join(values)})"]
         head = ", ".join([*self.carry, *kind.arguments])
         return head, *_laid_out([*lines, f"return {', '.join(returned)}"], "    ")
 
@@ -213,7 +212,7 @@ class PortedModule:
         at, held = where(kind.blocks[0]), ", ".join(self.carry)
         if self.steps.evaluated:
             return f"The losses at {at}, and their gradients, for the optimizer that the program calls."
-        return f"The step at {at}: the new {held}" + (", and the losses of the old." if kind.losses else ".")
+        return f"The step at {at}: the new {held}" + (", and the losses of the old." if kind.of_role(*LOSSES) else ".")
 
     def _assigned(self, kind: Kind, piece: Piece, updated: str, lines: list[str], state_lines: list[str]) -> str:
         """Adds what a program assigns itself; returns the name of the new parameters."""
@@ -239,7 +238,7 @@ class PortedModule:
     @property
     def carry(self) -> list[str]:
         """What `update` takes and gives back."""
-        held = {"state": self.steps.members("state"), "opt_state": self.steps.changes}
+        held = {"state": self.steps.members("state"), "opt_state": self.steps.of_role("change")}
         return [name for name in _CARRY if name == "params" or held[name]]
 
     def _before(self, kind: Kind, piece: Piece) -> str:
@@ -277,7 +276,7 @@ class PortedModule:
             function = self._printed(kind, piece, "changed_gradients")
             tops = self._tops(names)
             grads = self._call(kind, piece, function, updated) + (f"[{tops[0]!r}]" if len(tops) == 1 else "")
-        one = len({id(piece.subject[0].optimizer) for piece in self.steps.changes}) == 1
+        one = len({id(piece.subject[0].optimizer) for piece in self.steps.of_role("change")}) == 1
         state, new = ("opt_state", "opt_state") if one else (f"opt_state[{ported.name!r}]", "slots")
         if ported.assigned:
             rate = unused("learning_rate", kind.arguments)
@@ -305,8 +304,11 @@ class PortedModule:
     def _given(self, kind: Kind, piece: Piece) -> dict[str, tuple[str, Any]]:
         """By the name of a parameter the code for what a piece is given, and the smallest tree that has all it reads."""
         given: dict[str, tuple[str, Any]] = {}
-        for group, values in self._read(piece).items():
-            code, read = self._local(kind, group), piece.labels.get(group, {})
+        # the printed function takes all that is in a group; a loss takes the parameters though it reads none
+        groups = {"params": {}} if piece.role in ("loss", "rows") or not piece.labels else dict[str, dict]()
+        for group, read in {**groups, **piece.labels}.items():
+            values = (self.steps.after(None, group) if group in ("params", "state") else {}) | read
+            code = self._local(kind, group)
             for path in self._parts(piece, group):
                 name = _unnumbered(path[-1]) if piece.role in ("assign", "change") else "params"
                 if name not in {*given, *piece.arguments.values()}:
@@ -323,15 +325,6 @@ class PortedModule:
             return sorted({path[:1] for path in paths if len(path) > 1})
         alone = group == "state" or group in ("params", "updated") and piece.role == "assign"
         return [path] if alone and (path := trees.common_path(paths)) else []
-
-    def _read(self, piece: Piece) -> dict[str, dict[str, Value]]:
-        """The groups that a piece reads, each with all that is in it: the printed function takes it whole."""
-        whole = piece.role in ("loss", "rows") or not piece.labels
-        groups: dict[str, dict[str, Value]] = {"params": {}} if whole else {}
-        for group, values in {**groups, **piece.labels}.items():
-            all_held = self.steps.after(None, group) if group in ("params", "state") else {}
-            groups[group] = all_held | values
-        return groups
 
     def _printed(self, kind: Kind, piece: Piece, hint: str, at: str = "", top: str = "") -> str:
         """The name of the function that a piece is; `at` is its line, `top` the part of the state that it returns, if not all."""
@@ -446,13 +439,14 @@ class PortedModule:
     def written(self) -> tuple[str, dict[str, Any]]:
         """OUT.py, and the arrays of OUT.npz."""
         first = [step for step in self.observer.steps if step.number < STEPS]
-        small, arrays = self._constants()
+        small = {text.partition(" = ")[0]: text for text in self.module.constants if text.count("\n") <= 8}
+        arrays = {name: np.asarray(x) for x, name in self.module.code.known.items() if name not in small}
         data = self._data(first) | {f"constants/{name}": x for name, x in arrays.items()}
         plan = [self.steps.kind_of[step.number].name for step in first]
         updates = list(dict.fromkeys(plan))
         one = len(updates) == 1
         data |= {} if one else {f"updates/{i}": np.asarray(updates.index(name)) for i, name in enumerate(plan)}
-        constants = [*small, *(f'{name} = jnp.asarray(NPZ["constants/{name}"])' for name in arrays)]
+        constants = [*small.values(), *(f'{name} = jnp.asarray(NPZ["constants/{name}"])' for name in arrays)]
         restored = {each.name: slots for each in self.optimizers.values() if (slots := self._slots(each, None))}
         if restored:
             self._helper("restored")
@@ -471,15 +465,15 @@ class PortedModule:
         if starts:
             whole = f"{{{', '.join(f'{name!r}: {text}' for name, text in starts.items())}}}"
             init.append(f"opt_state = {whole if several else next(iter(starts.values()))}")
-        kept = [x for key, x in data.items() if not key.startswith(("losses/", "numbers/", "updates/"))]
+        kept = [x for key, x in data.items() if not key.startswith(("losses/", "numbers ", "updates/"))]
         wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in kept)
         wide |= first[0].recording.x64 and "jax.random." in body  # other bits than with 32
         wide |= bool(re.search("(float|int)64", re.sub(r"#.*", "", body + "\n".join(constants))))
-        numbers = any(key.startswith("numbers/") for key in data)
+        numbers = any(key.startswith("numbers ") for key in data)
         choice = "" if one else f'        step = ({", ".join(updates)})[NPZ[f"updates/{{i}}"]]\n'
         for group in sorted(anew):
             choice += f'        {group} = merged({group}, tree(f"set {group} {{i}}"))\n'
-        some, held = bool(self.steps.losses), ["grads"] if self.steps.evaluated else self.carry
+        some, held = bool(self.steps.of_role(*LOSSES)), ["grads"] if self.steps.evaluated else self.carry
         text = PARTS["head"].format(
             program=self.path.name,
             call=self._step_call(self.steps.kinds[0]),
@@ -504,12 +498,6 @@ class PortedModule:
         )
         return text, data
 
-    def _constants(self) -> tuple[list[str], dict[str, np.ndarray]]:
-        """The lines that define small arrays; and others, by name."""
-        small = {text.partition(" = ")[0]: text for text in self.module.constants if text.count("\n") <= 8}
-        known = self.module.code.known.items()
-        return [*small.values()], {name: np.asarray(x) for x, name in known if name not in small}
-
     def _data(self, first: Sequence[Any]) -> dict[str, Any]:
         steps = self.steps
         names = [(group, name) for group in ("params", "state") for name in steps.members(group)]
@@ -521,8 +509,8 @@ class PortedModule:
             kind = steps.kind_of[step.number]
             for name, values in kind.arguments.items():
                 value = values[kind.steps.index(step)]
-                group = "numbers" if isinstance(value, (bool, int, float)) else "batches"
-                data[f"{group}/{i}/{name}"] = np.asarray(value)
+                group = "numbers" if isinstance(value, (bool, int, float)) else "batch"
+                data[f"{group} {i}/{name}"] = np.asarray(value)
         return data
 
     @property
@@ -533,8 +521,8 @@ class PortedModule:
     def expected(self, step: Any) -> tuple[float, ...]:
         """The losses of a step that its update has; where no update has any, the sums of the parameters."""
         kind = self.steps.kind_of[step.number]
-        if self.steps.losses:
-            return tuple(piece.subject[kind.steps.index(step)].loss for piece in kind.losses)
+        if self.steps.of_role(*LOSSES):
+            return tuple(piece.subject[kind.steps.index(step)].loss for piece in kind.of_role(*LOSSES))
         after = self._tree({name: np.sum(np.asarray(x)) for name, x in self.steps.after(step, "params").items()})
         return tuple(map(float, jax.tree.leaves(after)))
 
@@ -557,22 +545,20 @@ class PortedModule:
     def _step_call(self, kind: Kind) -> str:
         texts = {n: text if (text := kind.expressions.get(n)) not in (None, *_CARRY) else n for n in kind.arguments}
         given = ", ".join([*self.carry, *texts.values()])
-        functions = [piece.function for piece in kind.losses]
+        functions = [piece.function for piece in kind.of_role(*LOSSES)]
         losses = [f"({', '.join(functions)})"] if len(functions) > 1 else ["loss"] * len(functions)
         results = [*losses, "grads"] if self.steps.evaluated else [*self.carry, *losses]
         return f"{', '.join(results)} = {kind.name}({given})"
 
     def _types(self) -> str:
-        lines = []
-        for group in ("params", "state"):
-            members = self.steps.members(group)
-            shown = [f"{'.'.join(self.paths[n])}~{type_of(self.steps.initial[n])}" for n in members]
-            if len(shown) > MOST_SHOWN:
+        steps, lines = self.steps, list[str]()
+        rows = {k: [(".".join(self.paths[n]), steps.initial[n]) for n in steps.members(k)] for k in ("params", "state")}
+        rows |= {kind.name: [(n, values[0]) for n, values in kind.arguments.items()] for kind in steps.kinds}
+        for name, row in rows.items():
+            shown = [f"{n}~{type_of(x)}" for n, x in row]
+            if len(shown) > MOST_SHOWN and name in _CARRY:
                 shown[MOST_SHOWN - 1 :] = [f"and {len(shown) - MOST_SHOWN + 1} more"]
-            lines += [f"{group}: {', '.join(shown)}"] if shown else []
-        for kind in self.steps.kinds:
-            shown = [f"{n}~{type_of(values[0])}" for n, values in kind.arguments.items()]
-            lines += [f"{kind.name}: {', '.join(shown)}"] if shown else []
+            lines += [f"{name}: {', '.join(shown)}"] if shown else []
         wrapped = [row for line in lines for row in textwrap.wrap(line, WIDTH, subsequent_indent="    ")]
         return "\n".join(wrapped).replace("~", " ") + "\n"
 
@@ -606,13 +592,14 @@ class PortedModule:
 def _renumbered(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Paths with the numbers of layers in other layers counted anew in each, so that layers that are alike have alike trees."""
     numbers: dict[tuple[str, ...], dict[str, str]] = {}
+    renumbered = []
     for path in paths:
+        keys = [*path]
         for i, key in enumerate(path[1:-1], 1):
             known = numbers.setdefault(path[:i], {})
-            known.setdefault(key, unused(_unnumbered(key), known.values(), 1))
-    inner = [[numbers[path[:i]][key] for i, key in enumerate(path[:-1]) if i] for path in paths]
-    whole = [[*path[:1], *keys, *path[1:][-1:]] for path, keys in zip(paths, inner, strict=True)]
-    return [tuple(re.sub(r"\W", "_", key) for key in path) for path in whole]
+            keys[i] = known.setdefault(key, unused(_unnumbered(key), known.values(), 1))
+        renumbered.append(tuple([re.sub(r"\W", "_", key) for key in keys]))
+    return renumbered
 
 
 def _part(name: str) -> str:

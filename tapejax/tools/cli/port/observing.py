@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import sys
 import traceback
 import weakref
@@ -25,6 +26,7 @@ import numpy as np
 from ....jaxprs.fence import Tracer
 from ....jaxprs.types import Value
 from ....tape.active import copied, eager, outside
+from ....tape.derivative import DerivativeOp
 from ....tape.gradient_tape import GradientTape
 from ....tape.recording import Entry, Recording, type_of
 from ....tape.structures import sources_of, targets_of
@@ -159,10 +161,17 @@ class TrainingStep:
         """By what a variable held after an assignment what was assigned."""
         return ValueMap((each.after, each.value) for each in self.events if each.after is not each.value)
 
+    @property
+    def values(self) -> ValueMap[Value]:
+        """`origins`, and by what `tf.stop_gradient` gave after all derivatives what it was given: nobody differentiates that."""
+        late = itertools.takewhile(lambda e: not isinstance(e.op, DerivativeOp), reversed(self.recording.entries))
+        stops = ((e.outputs[0], e.inputs[0]) for e in late if e.op.name == "stop_gradient")
+        return ValueMap([*stops, *self.origins.items()])
+
     def forward(self, known: Container[int] = ()) -> list[Entry]:
         """What it ran besides its gradients, `threaded`."""
         backward = {position for each in self.gradients if not each.inside for position in each.entries}
-        entries = threaded(self.recording.entries, self.origins, known)
+        entries = threaded(self.recording.entries, self.values, known)
         return [entry for position, entry in enumerate(entries) if position not in backward]
 
     def made_in(self) -> dict[int, Gradient]:
@@ -188,9 +197,8 @@ class TrainingStep:
         for event in self.events:
             held.add(id(event.before))
             ends = [event.value] if isinstance(event.value, jax.Array) else []
-            inputs = (x for i in graph.before(ends) for x in self.recording.entries[i].inputs)
             own = not isinstance(event.variable, Carried)
-            if own and event.later and held.isdisjoint(map(id, (*ends, *inputs))):
+            if own and event.later and held.isdisjoint(map(id, (*ends, *graph.read(ends)))):
                 anew.append(event)
             held.add(id(event.after))
         return anew
@@ -504,7 +512,9 @@ class Observer:
             gradient.held = [held(v) for v in variables]
             self.traced.append(gradient)
             return found
-        gradient.asked = any(f.f_globals.get("__name__", "").startswith("scipy.optimize") for f in _frames())
+        gradient.asked = any(
+            f.f_globals.get("__name__", "").startswith("scipy.optimize") for f, _ in traceback.walk_stack(None)
+        )
         for event in step.events:
             event.later = False
         step.gradients.append(gradient)
@@ -634,10 +644,6 @@ def _objects() -> list[tuple[str, Any]]:
     return [item for space in (*spaces, *(frame.f_locals for frame in frames)) for item in list(space.items())]
 
 
-def _frames() -> Iterator[FrameType]:
-    return (frame for frame, _ in traceback.walk_stack(None))
-
-
 def _place(frame: FrameType) -> Place:
     return frame.f_code.co_filename, frame.f_lineno
 
@@ -645,7 +651,7 @@ def _place(frame: FrameType) -> Place:
 def snapshot(frame: FrameType, arrays: bool = True) -> dict[str, Value]:
     """Tensors, arrays and numbers by the expressions for them: names, and parts of what has a name."""
     found: dict[str, Value] = {}
-    for space in (frame.f_locals, *([] if frame.f_locals is frame.f_globals else [frame.f_globals])):
+    for space in (frame.f_locals, frame.f_globals):
         for name, value in list(space.items()):
             if name.startswith("__") or name in found:
                 continue

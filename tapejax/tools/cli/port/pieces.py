@@ -22,13 +22,14 @@ from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing.source import TapeFunction
 from ...seeing.tables import cases
-from ...writing.graph import ValueMap
+from ...writing.graph import Graph, ValueMap, ValueSet
 from .alike import content
 from .observing import Applied, Block, Carried, Gradient, Place, TrainingStep
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
 Label = tuple[str, str]
 _REFUSALS = cases(Path(__file__).with_name("refusals.txt"))
+LOSSES = "loss", "value"  # the roles of what gives a loss
 BETWEEN = "between"  # the label of what a variable held between two updates
 
 
@@ -96,13 +97,9 @@ class Kind:
         return tuple([(piece.role, piece.key) for piece in self.pieces])
 
     @property
-    def losses(self) -> list[Piece]:
-        return self.of_role("loss", "value")
-
-    @property
     def sources(self) -> list[Piece]:
         """What gives the gradients that the other pieces read."""
-        return self.of_role("loss", "value", "rows")
+        return self.of_role(*LOSSES, "rows")
 
 
 @dataclass
@@ -132,20 +129,16 @@ class Labels:
 def piece_of(role: str, subject: Any, entries: Sequence[Entry], targets: Nest, block: Block, known: Labels) -> Piece:
     """The piece that leads to the targets, from the arrays that have labels on."""
     ends = jax.tree.leaves(targets)
-    wanted, positions = {id(x) for x in ends}, []
-    for position in reversed(range(len(entries))):
-        entry = entries[position]
-        if any(id(x) in wanted and known.of(x) is None for x in entry.outputs):
-            positions.append(position)
-            wanted.update(map(id, entry.inputs))
-    positions.reverse()
+    graph = Graph(entries)
+    positions, wanted = graph.before(ends, known.of), graph.read(ends, known.of) | ValueSet(ends)
     numbers: dict[int, Any] = {}
     externals: dict[int, External] = {}
     labels: dict[str, dict[str, Array]] = {group: {} for group in ("params", "state", "updated")}  # in this order
     parts: list[tuple] = []
     # of a loss all that was recorded: what Python looked at is there, too
-    kept: list[Any] = list(entries) if role == "loss" else [entries[position] for position in positions]
-    positions = positions if role == "loss" else list(range(len(kept)))
+    kept: list[Any] = [*entries]
+    if role != "loss":
+        kept, positions = [entries[position] for position in positions], [*range(len(positions))]
 
     def number(x: Value, place: tuple[int, int]) -> Any:
         if (label := known.of(x)) is not None:
@@ -167,7 +160,7 @@ def piece_of(role: str, subject: Any, entries: Sequence[Entry], targets: Nest, b
         parts.append((_key(entry.op), ins))
     key = tuple(parts), tuple([number(x, (-1, i)) for i, x in enumerate(ends)])
     # what is read beside the way to the targets is no argument
-    read = {group: {n: x for n, x in arrays.items() if id(x) in wanted} for group, arrays in labels.items()}
+    read = {group: {n: x for n, x in arrays.items() if x in wanted} for group, arrays in labels.items()}
     labels = {group: arrays for group, arrays in read.items() if arrays}
     return Piece(role, [subject], kept, targets, block, key, positions, list(externals.values()), labels)
 

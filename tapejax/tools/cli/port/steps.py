@@ -19,6 +19,7 @@ import numpy as np
 from ....jaxprs.types import Value
 from ....tape.recording import Entry
 from ....tf.values.types import Array, VariableLike
+from ....tf.values.variable import Variable
 from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
 from ...writing.graph import Graph, ValueSet
@@ -68,19 +69,17 @@ class Steps:
         self.evaluated = False
         self.evaluated = not any(map(self._used, observer.steps))  # by an optimizer that is no part of the steps
         if self.evaluated:
-            first = observer.steps[0].gradients[-1]
             if not any(g.asked or step.resets for step in observer.steps for g in step.gradients):
-                raise Refused(where(first), "nothing changes")
+                raise Refused(where(observer.steps[0].gradients[-1]), "nothing changes")
             self.trained |= sources
         taken = self._found()
-        for step, pieces in taken:
-            self._add(step, pieces)
+        for each in taken:
+            self._add(*each)
         self._note_resets([step for step, _ in taken])
         self._constants: dict[Hashable, Value] = {}  # what steps read that was the same whenever they ran
         often = sorted(self.kinds, key=lambda kind: -len(kind.steps))
         if len(often[0].steps) < 2:
-            at = where(often[0].steps[0].gradients[0])
-            raise Refused(at, "one step")
+            raise Refused(where(often[0].steps[0].gradients[0]), "one step")
         for kind in often:
             self._find_arguments(kind)
 
@@ -89,10 +88,9 @@ class Steps:
         assigned = {key: each for key, each in step.assigned().items() if not isinstance(each.variable, Carried)}
         updated = ValueSet(x for each in step.applied for x in each.after)
         updated |= ValueSet(each.value for key, each in assigned.items() if key in self.trained)
-        entries = step.forward()
-        graph = Graph(entries)
+        graph = Graph(step.forward())
         for key, each in assigned.items():
-            read = ValueSet(x for i in graph.before([each.value]) for x in entries[i].inputs) & updated
+            read = graph.read([each.value]) & updated
             if key not in self.trained and [np.shape(x) for x in read] == [np.shape(each.value)]:
                 yield key
 
@@ -123,14 +121,14 @@ class Steps:
         made = step.made_in()
         ends = [x for each in step.applied for x in each.gradients if x is not None]
         ends += [each.value for each in self._assigned(step, self.changing) if id(each.value) not in made]
-        ends, entries = [followed(x, step.origins) for x in ends], step.forward()
+        ends, entries = [followed(x, step.values) for x in ends], step.forward()
         graph = Graph(entries)
-        inputs = {id(x) for i in graph.before(ends) for x in entries[i].inputs} | set(map(id, ends))
-        results = {id(x) for i in graph.before(ends) for x in entries[i].outputs}
+        read = graph.read(ends) | ValueSet(ends)
+        results = ValueSet(x for i in graph.before(ends) for x in entries[i].outputs)
 
         def uses(each: Gradient) -> bool:
-            own = (id(x) for i in each.entries for x in step.recording.entries[i].outputs)
-            return not results.isdisjoint(own) if each.inside else not inputs.isdisjoint(map(id, each.found))
+            own = (x for i in each.entries for x in step.recording.entries[i].outputs)
+            return not (results.isdisjoint(own) if each.inside else read.isdisjoint(each.found))
 
         return [each for each in step.gradients if uses(each)]
 
@@ -192,24 +190,20 @@ class Steps:
         return [name for name in self.variables if name in self.initial and self.group(name) == group]
 
     def path(self, name: str) -> tuple[str, ...]:
-        """The path of a variable of Keras's, with the program's name for the smallest model that has it."""
-        path = tuple(getattr(self.variables[name], "path", "").split("/"))
+        """The path of a variable of Keras's, with the program's name for the smallest model that has it; of another one the names
+        of the objects that it is in."""
+        variable = self.variables[name]
+        path = tuple(getattr(variable, "path", "").split("/"))
         for text, own, ids in self._models:
-            if id(self.variables[name]) in ids:
+            if id(variable) in ids:
                 return text, *path[own in path[:-1] and path.index(own) + 1 :]
+        if isinstance(variable, Variable):
+            _, hint = self.observer.names.get(id(variable), (None, ""))
+            path = tuple(re.findall(r"\w+", re.sub(r"\W+(\d+)\b", r"_\1", hint.removeprefix("self."))))
         return path
 
     def of_role(self, *roles: str) -> list[Piece]:
         return [piece for kind in self.kinds for piece in kind.of_role(*roles)]
-
-    @property
-    def changes(self) -> list[Piece]:
-        """The gradients that optimizers are given."""
-        return self.of_role("change")
-
-    @property
-    def losses(self) -> list[Piece]:
-        return self.of_role("loss", "value")
 
     def after(self, step: TrainingStep | None, group: str) -> dict[str, Value]:
         """What the variables of a group held after a step, before any was set anew for the next; for None, at first."""
@@ -256,7 +250,7 @@ class Steps:
             return []
         known, block = self._labels(step), used[0].block
         plain = [each for each in used if not each.inside]
-        value = functools.partial(followed, origins=step.origins, known=known.by_id)
+        value = functools.partial(followed, origins=step.values, known=known.by_id)
         forward = step.forward(known.by_id)
         returned, gradients = dict[int, Label](), dict[int, Label]()  # what functions of losses give beside, and theirs
         for i, each in enumerate(plain, 1):
@@ -350,8 +344,7 @@ class Steps:
 
     def _require_gradient(self, step: TrainingStep, gradient: Gradient, known: Labels) -> None:
         """Refuses a loss that is computed of what was assigned in its step: no gradient passes there."""
-        entries = gradient.recording.entries
-        for x in (x for i in Graph(entries).before(gradient.targets) for x in entries[i].inputs):
+        for x in Graph(gradient.recording.entries).read(gradient.targets):
             if id(x) not in known.by_id and x in step.origins and x.dtype.kind in "fc":
                 raise Refused(
                     where(gradient), "assigned before the gradient", name=self.name(self.observer.owners[id(x)])
@@ -405,5 +398,4 @@ class Steps:
                 kind.arguments[name], kind.expressions[name] = list(values), expression
                 piece.arguments[position] = known[contents] = name
         order = [*(blocks[0].names if early else ()), *kind.expressions.values()]
-        in_order = sorted(kind.arguments.items(), key=lambda item: order.index(kind.expressions[item[0]]))
-        kind.arguments = dict(in_order)
+        kind.arguments = dict(sorted(kind.arguments.items(), key=lambda item: order.index(kind.expressions[item[0]])))

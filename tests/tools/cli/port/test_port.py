@@ -91,7 +91,7 @@ PRACTICE = (
     "actor_critic autoencoder corridor gan lstm mixture pinn trainer transformer advantage_actor_critic dqn"
     " inverse_pinn pgd vq_vae dp_sgd graph_network conditional_gan wgan_gp warm_up accumulation siamese diffusion bayesian sac"
     " gumbel_softmax multitask sharpness_aware simclr sorting language_model slow_target triplet oscillator double_dqn"
-    " molecules"
+    " molecules ppo char_gru"
 ).split()
 
 
@@ -118,12 +118,15 @@ def test_an_attack_by_the_sign_of_a_gradient_amplifies_rounding(tmp_path):
     """In 64 bits the losses of this program agree to 12 digits, in 32 its parameters to one or two."""
     printed = run_port(ROOT / "tests/tools/cli/port/practice/trades.py", tmp_path / "out.py")
     assert "20 of 20 steps" in printed and "no rounding" not in printed and "beyond the tolerance: " not in printed
+    text = (tmp_path / "out.py").read_text()
+    assert "update_2(" not in text and sum(map(bool, text.splitlines())) <= 150
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", "adjoint mixup spiral".split())
-def test_the_step_of_a_longer_program_agrees(name, tmp_path):
-    check(ROOT / "tests/tools/cli/port/practice" / f"{name}.py", tmp_path, tolerance=1e-4)
+@pytest.mark.parametrize("name, most", {"adjoint": 130, "mixup": 165, "spiral": 200}.items())
+def test_the_step_of_a_longer_program_agrees(name, most, tmp_path):
+    text = check(ROOT / "tests/tools/cli/port/practice" / f"{name}.py", tmp_path, tolerance=1e-4)
+    assert sum(map(bool, text.splitlines())) <= most
 
 
 # ---- what is written, without a process for it -----------------------------------------------------------------------
@@ -463,7 +466,73 @@ def test_a_model_that_is_called_twice_in_a_tape_hands_its_averages_on(ported):
         """
     )
     assert status == 0 and "5 of 5 steps" in printed, printed
-    assert re.search(r"(\w+), \w+ = net\(params, state, real\)\n +\w+, \w+ = net\(params, \1, fake\)", text), text
+    assert re.search(r"(\w+), \w+ = net\(params, state\S*, real\)\n +\w+, \w+ = net\(params, \1\S*, fake\)", text), text
+
+
+def test_a_model_is_one_function_whatever_it_is_called_with(ported):
+    """A batch, and a tensor that is itself changed by gradients: of the last change that `stop_gradient` makes no other step."""
+    status, printed, text = ported(
+        """
+        import numpy as np
+        import tensorflow as tf
+
+        rng = np.random.default_rng(0)
+        layers = [tf.keras.Input((3,)), tf.keras.layers.Dense(4), tf.keras.layers.BatchNormalization()]
+        model, optimizer = tf.keras.Sequential(layers), tf.keras.optimizers.SGD(0.1)
+
+        def attack(x):
+            x_adv = x + 0.01
+            for _ in range(2):
+                with tf.GradientTape() as tape:
+                    tape.watch(x_adv)
+                    loss = tf.reduce_sum(model(x_adv, training=False) ** 2)
+                x_adv = x_adv + 0.1 * tf.tanh(tape.gradient(loss, x_adv))
+            return tf.stop_gradient(x_adv)
+
+        for i in range(4):
+            x = tf.constant(rng.normal(size=(8, 3)), tf.float32)
+            x_adv = attack(x)
+            with tf.GradientTape() as tape:
+                difference = model(x, training=True) - model(x_adv, training=True)
+                loss = tf.reduce_mean(difference**2)
+            optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        """
+    )
+    assert status == 0 and "2 kind(s) of step" in printed, printed
+    assert text.count("def model") == 2 and text.count("def batch_normalization") == 2, "in training, and not"
+    assert re.search(r"model_2\(params\[\"model\"\], \w+\S*, params\[\"x_adv\"\]\)", text), text
+
+
+def test_variables_in_objects_are_a_tree_by_their_names(ported):
+    text = """
+        import numpy as np
+        import tensorflow as tf
+
+        class Cell(tf.Module):
+            def __init__(self):
+                self.w, self.b = tf.Variable([[0.5, -0.5], [0.2, 0.1]]), tf.Variable([0.1, 0.3])
+
+            def __call__(self, x):
+                return tf.tanh(x @ self.w + self.b)
+
+        class Net(tf.Module):
+            def __init__(self):
+                self.first, self.second, self.scale = Cell(), Cell(), tf.Variable(1.0)
+
+            def __call__(self, x):
+                return self.scale * self.second(self.first(x))
+
+        net, rng = Net(), np.random.default_rng(0)
+        for step in range(6):
+            x = tf.constant(rng.normal(size=(4, 2)), tf.float32)
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((net(x) - 1.0) ** 2)
+            for v, g in zip(net.trainable_variables, tape.gradient(loss, net.trainable_variables)):
+                v.assign_sub(0.1 * g)
+        """
+    status, printed, text = ported(text, compare=True)
+    assert status == 0 and "5 of 5 steps" in printed, printed
+    assert 'params["scale"] * cell(params["second"], cell(params["first"], x))' in text, text
 
 
 def test_variables_in_a_list_beside_the_trained_ones_are_a_tree_like_theirs(ported):
