@@ -90,6 +90,11 @@ def _running(code: CodeType, instruction: int, call: int) -> Running:
     return Running(code, instruction, call, instruction) if end is None else Running(code, -1, call, end)
 
 
+def inner_call(calls: Sequence[Running], depth: int) -> int | None:
+    """That in which something ran that the function at a depth called; None if it ran in that function itself."""
+    return calls[depth + 1].call if len(calls) > depth + 1 else None
+
+
 def depth_of(lines: Sequence[Line]) -> int:
     """The depth of the innermost call that all of them were run in."""
     return max(len(os.path.commonprefix([[each.call for each in line.calls] for line in lines])) - 1, 0)

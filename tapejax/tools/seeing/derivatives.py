@@ -20,10 +20,10 @@ from ...tape.derivative import DerivativeOp, compute, derivative_op
 from ...tape.recording import Entry
 from ...tape.slicing import Program
 from ..writing.congruence import close
-from ..writing.graph import Graph, ValueSet
+from ..writing.graph import Graph, ValueMap, ValueSet
 from . import bodies, layout, mapped, rolling, scopes, traces, trees
 from .batched import MappedOp
-from .callers import Line, depth_of
+from .callers import Line, depth_of, inner_call
 from .listing import bytecode, identifier
 from .pullbacks import GIVES, LinearOp
 from .recorded import Scope, Within, Writer
@@ -236,7 +236,9 @@ class _Derivative:
         positions, found = list(map(self._position, self.inside)), list[Line]()
         needed = ValueSet(x for each in self.inside for x in each.inputs)
         ends = needed - local
-        for each in reversed(self.before if -1 not in positions and positions == sorted(positions) else ()):
+        fixed = (each for each in self.writer.sourced.optional.values() if self._call(each) in self.calls - {None})
+        before = sorted([*self.before, *ValueMap((x.outputs[0], x) for x in fixed).values()], key=self._position)
+        for each in reversed(before if -1 not in positions and positions == sorted(positions) else ()):
             made = ValueSet(each.outputs)
             if not made.isdisjoint(needed - local) and made.isdisjoint(self.scope.used):
                 ran = self._position(each) > positions[0] or self._call(each) in self.calls - {None}
@@ -267,7 +269,7 @@ class _Derivative:
 
     def _call(self, line: Line) -> int | None:
         """The call of a function that the derivative is of, in which a line was run."""
-        return line.calls[self.depth + 1].call if len(line.calls) > self.depth + 1 else None
+        return inner_call(line.calls, self.depth)
 
     def _position(self, line: Line) -> int:
         made, inside = self.writer.made, self.writer.made_inside  # a result of a call is made by the call, too

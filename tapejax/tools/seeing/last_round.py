@@ -13,7 +13,7 @@ from ...jaxprs.types import Value
 from ...places import Place, serves
 from ...tape.derivative import DerivativeOp
 from ..writing.graph import ValueMap, ValueSet
-from .callers import Line, Running, inside_of
+from .callers import Line, Running, inner_call, inside_of
 from .listing import bytecode
 from .scopes import Key
 
@@ -79,7 +79,7 @@ class LastRounds:
                 readers.setdefault(x, []).append(line.calls)
         more = dict[int, Line]()
         for depth, rounds in self._alike(lines):
-            made = ValueMap((x, _call(line.calls, depth)) for line in lines.values() for x in line.outputs)
+            made = ValueMap((x, inner_call(line.calls, depth)) for line in lines.values() for x in line.outputs)
             columns = [[lines[i] for i in column if i in lines] for column in zip(*rounds, strict=True)]
             for position, column in itertools.chain.from_iterable(zip(own, columns, strict=True) for own in rounds):
                 op, inputs, outputs, *_ = entry = self.writer._entries[position]
@@ -91,13 +91,15 @@ class LastRounds:
                 calls = self.writer._calls[position]
                 more[position] = Line(op, inputs, outputs, like.active_ins, like.active_outs, calls, inside_of(entry))
                 known.update(outputs[j] for j in like.active_outs)
-                own = _call(like.calls, depth)
+                own = inner_call(like.calls, depth)
                 for y, x in zip(like.outputs, outputs, strict=True):
-                    if own is None or any(_call(each, depth) != own for each in readers.get(y, ())):
+                    if own is None or any(inner_call(each, depth) != own for each in readers.get(y, ())):
                         self.shown[x] = depth
             for xs in (xs for column in columns for xs in zip(*(line.outputs for line in column), strict=False)):
                 # what the function gives that a derivative is of, all rounds show or none
-                if any(_call(each, depth) != made[x] for x in xs for each in readers.get(x, ()) if made[x] is not None):
+                if any(
+                    inner_call(each, depth) != made[x] for x in xs for each in readers.get(x, ()) if made[x] is not None
+                ):
                     self.shown.update((x, depth) for x in xs)
         return dict(sorted(more.items(), key=lambda each: self._order[each[0]]))
 
@@ -132,11 +134,6 @@ class LastRounds:
                     rounds[-1].append(position)
                 before = place
             yield depth, rounds
-
-
-def _call(calls: Sequence[Running], depth: int) -> int | None:
-    """That in which something ran that the function at a depth called."""
-    return calls[depth + 1].call if len(calls) > depth + 1 else None
 
 
 def _places(calls: Sequence[Running]) -> Places:

@@ -28,7 +28,7 @@ from ...tape.slicing import Program
 from ...tf.values.staging import JointOp
 from ..writing.graph import Graph, ValueMap, ValueSet
 from . import callers, jitted, layout, regions, rolling, scopes, sources, templates, traces, trees
-from .callers import Line, Results, Running, calls_of, inside_of, is_named, name_in, returned_at
+from .callers import Line, Results, Running, calls_of, inner_call, inside_of, is_named, name_in, returned_at
 from .inside import program_of, traced
 from .last_round import LastRounds
 from .layout import names_in
@@ -327,7 +327,7 @@ class Writer:
         made_here = [
             tree for tree, n in count.items() if scopes.is_key(tree) and n == len(jax.tree.leaves(self.shapes[tree]))
         ]
-        scope.makes = {tree for tree in made_here if self._is_writable(tree, scope)}
+        scope.makes = {tree for tree in made_here if self._is_writable(tree, scope, lines, depth)}
         generated = callers.generated(lines, depth, [*scope.used])
         waiting, apart = self._parts(lines, depth), ValueSet()  # of what is no expression of the source
         while waiting:
@@ -401,7 +401,7 @@ class Writer:
 
     def _parts(self, lines: Sequence[Line], depth: int) -> list[list[Line]]:
         """The lines, those together that came of one call, or of one instruction."""
-        runs = itertools.groupby(lines, lambda line: line.calls[depth + 1].call if len(line.calls) > depth + 1 else 0)
+        runs = itertools.groupby(lines, lambda line: inner_call(line.calls, depth))
         parts: list[list[Line]] = []
         for call, run in runs:
             part = list(run)
@@ -415,8 +415,13 @@ class Writer:
         places = ((x, returned_at(line, depth)) for line in part for x in line.outputs) if names else ()
         return [(x, names[i]) for x, i in places if i is not None and i < len(names)]
 
-    def _is_writable(self, tree: str, scope: Scope) -> bool:
-        """Whether it is of dicts, lists and tuples, or one like it is at hand."""
+    def _is_writable(self, tree: str, scope: Scope, lines: Sequence[Line], depth: int) -> bool:
+        """Whether it is of dicts, lists and tuples, or one like it is at hand. No call makes some of its leaves and reads others:
+        the tree would be there too late."""
+        of = ValueMap((x, inner_call(self.calls_of(x), depth)) for x in jax.tree.leaves(self.shapes[tree]))
+        deeper = ((call, line.inputs) for line in lines if (call := inner_call(line.calls, depth)) in of.values())
+        if any(of.get(x, call) != call for call, inputs in deeper if call for x in inputs):
+            return False
         if trees.is_written_out(self.shapes[tree]):
             return True
         given = self._computed.given(tree)
@@ -559,7 +564,7 @@ class Writer:
         statements = self.block(lines, depth, inner, user)
         made = {out for s in statements for out in s.outs}
         made |= {key for key, x in self.names.meanings.items() if not made.isdisjoint(names_in(x))}  # parts of these
-        given = [(inner.keys[x], x, True) for x in inner.used if inner.keys[x] not in made]
+        given = [(inner.keys[x], x, x not in self.sourced.optional) for x in inner.used if inner.keys[x] not in made]
         given += [(key, x, False) for x, key in inner.constants.items()]
         statements, given, named = templates.with_roles(inner.roles, statements, given)
         handed: dict[Key, str] = {}

@@ -470,3 +470,25 @@ def test_moments_from_zeros(way):
     ):
         assert line in function.code, function.code
     require_same(function, parameters(), X, Y)
+
+
+def test_a_function_that_makes_the_last_leaf_is_not_handed_the_tree():
+    """It was handed the tree, with a leaf that only the function makes: the printed code read a name that nothing defined."""
+
+    def joined(left, right):
+        return left[0] * right[0], right[0] * left[1] + right[1]
+
+    def second(p, b):
+        x, y = joined((p, b * 2.0), (b, p))
+        return jnp.sum(x * y)
+
+    arrays = [normal(4), normal(4, seed=1)]
+    with tf.GradientTape() as tape:
+        tape.watch(arrays)
+        p = arrays[0] * 2.0
+        y = second(p, arrays[1])
+    function = tape.as_function(y, arrays)
+    space = {"jax": jax, "jnp": jnp, **function.constants}
+    exec(function.code, space)
+    for given in (arrays, [normal(4, seed=2), normal(4, seed=3)]):
+        np.testing.assert_allclose(space["f"](given), second(given[0] * 2.0, given[1]), rtol=1e-6)

@@ -286,3 +286,53 @@ def test_flat_code_has_each_operation():
         tape.watch(W)
         value = descent(W)
     assert "jax.grad" not in tape.as_function(value, W, flat=True).code
+
+
+def by_comparison(w):
+    return jnp.sum(jnp.where(jnp.arange(3) > 0, w, w * w))
+
+
+def by_a_list(w):
+    return jnp.sum(jnp.where(jnp.array([1.0, 0.0, 1.0]) > 0, w, w * w))
+
+
+def with_a_helper(w):
+    def chosen(flags, x, y):
+        return jnp.where(flags > 0, x, y)
+
+    flags = jnp.array([1.0, 0.0, 1.0])
+    return jnp.sum(chosen(flags, w, w * w) * chosen(jnp.flip(flags) - 1.0, w**3, w))
+
+
+@pytest.mark.parametrize("loss", [by_comparison, by_a_list, with_a_helper])
+@pytest.mark.parametrize(
+    "of", [jax.grad, jax.hessian, lambda f: jax.jacrev(f), lambda f: jax.grad(lambda w: f(jnp.sin(w)))]
+)
+def test_a_mask_that_the_function_makes(loss, of):
+    """The function under `jax.grad` read the mask by a name that nothing defined."""
+    function = of(loss)
+    code = tf.code(function, W)
+    space = {"jax": jax, "jnp": jnp, "np": np, **code.constants}
+    exec(code.code, space)
+    for w in (W, 2.0 - W):
+        np.testing.assert_allclose(space["f"](w), function(w), rtol=1e-5, atol=1e-6)
+
+
+def test_the_mask_stands_where_the_source_has_it():
+    assert (
+        "def by_comparison(w):\n    return jnp.sum(jnp.where(jnp.arange(3) > 0, w, w * w))"
+        in tf.code(jax.grad(by_comparison), W).code
+    )
+
+
+def test_a_batch_of_gradients_under_a_gradient():
+    """Looking for `jax.vmap` in it, a number was asked for its axis: an error came out of the printing."""
+
+    def total(xs):
+        return jnp.sum(jax.lax.map(jax.grad(lambda x: jnp.sum(x) ** 2), xs, batch_size=2) ** 2)
+
+    xs = jnp.arange(20.0).reshape(5, 2, 2)
+    code = tf.code(jax.grad(total), xs)
+    space = {"jax": jax, "jnp": jnp, "np": np, **code.constants}
+    exec(code.code, space)
+    np.testing.assert_allclose(space["f"](xs - 3), jax.grad(total)(xs - 3), rtol=1e-5)
