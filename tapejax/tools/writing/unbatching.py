@@ -28,12 +28,14 @@ class Unbatched:
     """What a value is for one example: the value itself where it has no axis for the batch.
 
     `plain`: what it was before axes of length one were put in, or it was repeated; `dims`: where the axes of that are in it.
+    `numbers`: those that it was joined of, as a place in an array is.
     """
 
     x: Value
     axis: int | None = dataclasses.field(default=None, metadata={"static": True})
     plain: Value = None
     dims: tuple[int, ...] = dataclasses.field(default=(), metadata={"static": True})
+    numbers: tuple[Value, ...] = ()
 
 
 @jax.tree_util.register_dataclass
@@ -71,8 +73,7 @@ def _one(
     program: JaxProgram, rows: Sequence[Unbatched | Unsure], results: Sequence[int] = (), to: int = 0
 ) -> list[Unbatched]:
     outs = _run(program, rows)
-    outs = [_at(out, to) if i in results and out.axis is None else out for i, out in enumerate(outs)]
-    return [out if out.axis is None else Unbatched(out.x, out.axis) for out in outs]
+    return [_at(out, to) if i in results and out.axis is None else out for i, out in enumerate(outs)]
 
 
 def _run(program: JaxProgram, rows: Sequence[Unbatched | Unsure]) -> list[Unbatched]:
@@ -96,7 +97,7 @@ def _equation(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
     if name == "broadcast_in_dim":
         return [_broadcast(eqn, rows[0])]
     if all(row.axis is None for row in rows):
-        return [Unbatched(x) for x in _bound(eqn, [row.x for row in rows])]
+        return _joined(eqn, [Unbatched(x) for x in _bound(eqn, [row.x for row in rows])], rows)
     if eqn.effects or name not in _RULES:
         raise Unclear(name)
     return _RULES[name](eqn, rows)
@@ -184,9 +185,18 @@ def _along(key: str) -> Rule:
             raise Unclear("along the batch")
         own = _shifted(along, axis)
         xs = [(_at(row, axis) if row.axis is None else row).x for row in rows]
-        return [Unbatched(x, axis) for x in _bound(eqn, xs, **{key: own if isinstance(given, tuple) else own[0]})]
+        bound = _bound(eqn, xs, **{key: own if isinstance(given, tuple) else own[0]})
+        return _joined(eqn, [Unbatched(x, axis) for x in bound], rows)
 
     return rule
+
+
+def _joined(eqn: Equation, outs: list[Unbatched], rows: list[Unbatched]) -> list[Unbatched]:
+    """The results of an equation, with the numbers that it joins, if it joins numbers alone."""
+    numbers = tuple([row.plain for row in rows if row.plain is not None and row.plain.ndim == 0])
+    if eqn.primitive.name == "concatenate" and outs[0].x.shape == (len(numbers),) == (len(rows),):
+        outs[0].numbers = numbers
+    return outs
 
 
 def _stack(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
@@ -287,7 +297,7 @@ def _scan(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
         row.x = row.x.update(shape=row.x.shape[(i in sliced) + (row.axis is not None) :])
     body, outs = unbatched(eqn.params["jaxpr"], given, varying)
     moving = [i for i, out in enumerate(outs[:carry]) if out.axis == 0]
-    if moving != varying or any(out.axis or out.plain is not None for out in outs):
+    if moving != varying or any(out.axis or out.axis is None and out.plain is not None for out in outs):
         raise Unclear("state")
     info = contents.open_jaxpr(eqn.params["jaxpr"]).debug_info
     if info.arg_names is not None:
@@ -322,6 +332,10 @@ def _gather(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
         offset_dims=_shifted(offsets, 0),
         start_indices_batching_dims=_shifted(places, 0) if indices.axis == 0 else places,
     )
+    place = indices.numbers or (indices.plain,)
+    every = tuple(range(array.x.ndim)) == dims.offset_dims == dims.start_index_map and len(place) == array.x.ndim
+    if every and eqn.params["mode"] == jax.lax.GatherScatterMode.CLIP and place[0] is not None:
+        return [Unbatched(jax.lax.dynamic_slice(array.x, place, sizes, allow_negative_indices=False), 0)]
     return [Unbatched(x, 0) for x in _bound(eqn, [array.x, indices.x], dimension_numbers=dims, slice_sizes=sizes)]
 
 

@@ -31,6 +31,8 @@ FUNCTIONS = {
     "independent": lambda w, x: jnp.sum(w),
     "stacked": lambda w, x: jnp.stack([*jnp.unstack(x[:, None] * w)[::-1], w[0]], axis=1),
     "picked": lambda w, x: w[jnp.argsort(x)[:2]] * x[w[:2, 0].astype(int)][:, None],
+    "place": lambda w, x: x[jnp.argmax(x)] * w[jnp.argmin(x)],
+    "place in a matrix": lambda w, x: jnp.outer(x, x)[1, jnp.argmax(x)] + w[jnp.argmin(x), 2],
     "loop": lambda w, x: jax.lax.scan(lambda h, row: (jnp.tanh(h + row), h[0]), x, w.T),
     "loop that starts alike": lambda w, x: jax.lax.scan(lambda h, v: (h + v * x, v), jnp.zeros(3), w[:, 0]),
     "counted loop": lambda w, x: jax.lax.fori_loop(0, 3, lambda i, h: jnp.tanh(h @ w @ w.T) + i, x),
