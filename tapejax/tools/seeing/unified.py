@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...places import serves
-from ..writing.unification import Different, Unifier, is_number
-from . import layout, scopes
+from ..writing.headers import number_of
+from ..writing.iteration import Substitution
+from . import layout, scopes, templates
 from .listing import arguments_of, parameters_of
-from .scopes import Definition, Key, new_key
+from .scopes import Definition, Key, Statement, new_key
 
 if TYPE_CHECKING:
     from .recorded import Writer
@@ -26,7 +26,7 @@ def unify(writer: Writer, main: Definition) -> None:
     """Has each function of the user's that `main` calls printed once, as far as its calls do the same."""
     by_code: dict[CodeType, list[Key]] = {}
     for (code, _), key in writer.known.items():
-        if not serves(code.co_filename) and key not in writer.names.given:
+        if key not in writer.names.given:
             by_code.setdefault(code, []).append(key)
     groups = [(code, keys) for code, keys in by_code.items() if len(keys) > 1]
     meanings = writer.names.expressions() if groups else {}
@@ -55,122 +55,81 @@ def _one(
     writer: Writer, code: CodeType, keys: Sequence[Key], meanings: Mapping[str, ast.expr]
 ) -> tuple[Definition, list[list[ast.expr]]] | None:
     """The function that those with these keys are cases of, and for each of them what it is given."""
-    functions = [writer.definitions[key] for key in keys]
-    base = max(range(len(keys)), key=lambda i: len(functions[i].parameters))
-    unifier = Unifier(lambda name: scopes.is_key(name) and name not in writer.definitions, new_key)
-    try:
-        one = _in_parallel(unifier, functions, meanings)
-        given = unifier.parameters([{*_local(each)} for each in functions])
-        hints = _arguments(writer, code, keys, unifier, given)
-    except Different:
+    own = [writer.definitions[key] for key in keys]
+    fixed = {key: x for key, x in meanings.items() if not any(map(scopes.is_key, layout.names_in(x)))}
+    inside = Substitution({key: x for key, x in meanings.items() if key not in fixed})
+    whole = [templates.changed(Statement([], function=replace(each, parameters=[])), inside) for each in own]
+    flats = [*map(templates.flat, whole)]
+    if len({(flat.shape, each.checkpoint) for flat, each in zip(flats, own, strict=True)}) > 1:
         return None
-    renamed = dict[Key, Key]()
-    for name, nodes in unifier.atoms.items():
-        own = getattr(nodes[base], "id", None)
-        alone = sum(getattr(each[base], "id", None) == own for each in unifier.atoms.values()) == 1
-        other = next(node.id for node in (nodes[base], *nodes) if isinstance(node, ast.Name)) if own else None
-        if own is not None and alone:
-            renamed[name] = own
-        elif other is not None and (hint := writer.names.hint(other)):
-            writer.names.hints[name] = hint
-    writer.names.hints |= hints
-    one.parameters = [*given]
-    _rename(one, {name: ast.Name(own, ast.Load()) for name, own in renamed.items()})
-    if not one.free().keys() <= {*one.parameters, *writer.definitions}:
-        return None
-    order = {name: i for i, name in enumerate(parameters_of(code))}
-    place = {key: order.get(writer.names.hint(key) or "", len(order)) for key in one.parameters}
-    one.parameters.sort(key=lambda key: place[key])
-    head = functions[base]
-    one = replace(one, hint=head.hint, comment=head.comment, origins=head.origins, head=head.head)
-    atoms = {renamed.get(name, name): unifier.atoms[name] for name in given}
-    cases = [[atoms[key][i] for key in one.parameters] for i in range(len(keys))]
-    for own, case in zip(functions, cases, strict=True):
-        if any(isinstance(x, ast.Name) and x.id not in own.parameters for x in case):
+    base = max(range(len(keys)), key=lambda i: len(own[i].parameters))
+    given = dict[Key, Sequence[ast.expr]]()  # by parameter what stands there in each
+    names = dict[tuple[str, ...], Key]()
+    atoms = list[ast.expr]()
+    for column in zip(*(flat.atoms for flat in flats), strict=True):
+        kinds = {_kind(x, each, fixed) for x, each in zip(column, own, strict=True)}
+        texts = tuple([ast.unparse(layout.replaced(x, fixed)) for x in column])
+        if len({*texts}) == 1 and "parameter" not in kinds:
+            atoms.append(column[base])
+            continue
+        if "" in kinds or kinds - {"number"} and "parameter" not in kinds:
             return None
-    return one, cases
+        if texts not in names:
+            key = getattr(column[base], "id", None)
+            names[texts] = name = key if key in own[base].parameters and key not in given else new_key()
+            given[name] = column
+            first = next((x.id for x in (column[base], *column) if isinstance(x, ast.Name)), "")
+            if name != key and (hint := writer.names.hint(first)):
+                writer.names.hints[name] = hint
+        atoms.append(ast.Name(names[texts], ast.Load()))
+    if (hints := _arguments(writer, code, keys, given)) is None:
+        return None
+    writer.names.hints |= hints
+    one = templates.rebuilt(whole[base], iter(atoms)).function
+    assert one is not None
+    order = {name: i for i, name in enumerate(parameters_of(code))}
+    parameters = sorted(given, key=lambda key: order.get(writer.names.hint(key) or "", len(order)))
+    if not one.free().keys() <= {*parameters, *writer.definitions, *fixed}:
+        return None
+    return replace(one, parameters=parameters), [[given[key][i] for key in parameters] for i in range(len(keys))]
 
 
-def _in_parallel(unifier: Unifier, functions: Sequence[Definition], meanings: Mapping[str, ast.expr]) -> Definition:
-    def one(expressions: Sequence[ast.expr]) -> Any:
-        return unifier.one([layout.replaced(x, meanings) for x in expressions])
-
-    if len({(len(each.statements), each.checkpoint) for each in functions}) > 1:
-        raise Different
-    statements = []
-    for own in zip(*(each.statements for each in functions), strict=True):
-        first, inner = own[0], [s.function for s in own]
-        kinds = {(len(s.outs), s.effects, s.pattern, s.function is None) for s in own}
-        if len(kinds) > 1 or any(s.loop is not None for s in own):  # a loop is not compared
-            raise Different
-        outs: list[Key | None] = []
-        for names in zip(*(s.outs for s in own), strict=True):
-            if len({name is None for name in names}) > 1:
-                raise Different
-            outs.append(None if names[0] is None else unifier.name([str(name) for name in names]))
-        function = None if inner[0] is None else _in_parallel(unifier, [x for x in inner if x is not None], meanings)
-        statements.append(replace(first, outs=outs, expression=one([s.expression for s in own]), function=function))
-    inside = functions[0]
-    result = one([each.result for each in functions])
-    return replace(inside, parameters=[], statements=statements, result=result)
-
-
-def _local(function: Definition) -> Iterator[str]:
-    """The names that are bound in it, its parameters not among them."""
-    expressions = [function.result]
-    for s in function.statements:
-        yield from filter(None, s.outs)
-        expressions.append(s.expression)
-        if s.function is not None:
-            yield from s.function.parameters
-            yield from _local(s.function)
-    for expression in expressions:
-        yield from (node.arg for node in ast.walk(expression) if isinstance(node, ast.arg))
-
-
-def _rename(function: Definition, names: Mapping[Key, ast.Name]) -> None:
-    def own(key: Any) -> Any:
-        return names[key].id if key in names else key
-
-    function.parameters = list(map(own, function.parameters))
-    function.result = layout.replaced(function.result, names)
-    for s in function.statements:
-        s.outs, s.expression = list(map(own, s.outs)), layout.replaced(s.expression, names)
-        if s.function is not None:
-            _rename(s.function, names)
+def _kind(x: ast.expr, function: Definition, fixed: Mapping[str, ast.expr]) -> str:
+    """What may be given to a function, of what stands in it: a "parameter", a "number", a "call" that is the same wherever it
+    stands; "" for all else."""
+    if isinstance(x, ast.Name):
+        return "parameter" if x.id in function.parameters else "call" if isinstance(fixed.get(x.id), ast.Call) else ""
+    return "number" if number_of(x) is not None else "call" if isinstance(x, ast.Call) else ""
 
 
 def _arguments(
-    writer: Writer, code: CodeType, keys: Sequence[Key], unifier: Unifier, given: Sequence[Key]
-) -> dict[Key, str]:
-    """For which of the parameters of `code` the numbers are that differ, as the calls in the source have them.
-
-    Raises:
-      Different: that is not known.
-    """
+    writer: Writer, code: CodeType, keys: Sequence[Key], given: Mapping[Key, Sequence[ast.expr]]
+) -> dict[Key, str] | None:
+    """For which of the parameters of `code` the numbers are that differ, as the calls in the source have them; None if that is
+    not known. `given`: by parameter what stands there in each."""
     calls = [
         [arguments_of(each.code, each.instruction, parameters_of(code)) for each in writer.callers[key]] for key in keys
     ]
     hints: dict[Key, str] = {}
-    every = [x.id for name in given for x in unifier.atoms[name] if isinstance(x, ast.Name)]
+    every = [x.id for xs in given.values() for x in xs if isinstance(x, ast.Name)]
     known = {key for key in every if writer.names.hint(key) in parameters_of(code)}
-    for name in given:
-        numbers = unifier.atoms[name]
-        if not any(map(is_number, numbers)) or known.intersection(getattr(x, "id", None) for x in numbers):
+    for name, column in given.items():
+        values = [*map(number_of, column)]
+        if {*values} == {None} or known.intersection(getattr(x, "id", None) for x in column):
             continue
         fits = [
             own
             for own in parameters_of(code)
             if own not in hints.values()
             and all(
-                own in call and is_number(call[own]) and ast.literal_eval(call[own]) == ast.literal_eval(number)
-                for number, of_one in zip(numbers, calls, strict=True)
+                own in call and number_of(call[own]) == number
+                for number, of_one in zip(values, calls, strict=True)
                 for call in of_one
-                if is_number(number)
+                if number is not None
             )
         ]
         if len(fits) != 1:
-            raise Different
+            return None
         hints[name] = fits[0]
     return hints
 

@@ -301,13 +301,13 @@ class Plain(ast.NodeTransformer):
 # ---- numbers --------------------------------------------------------------------------------------------------------
 
 
-def number_of(node: ast.expr) -> Number:
+def number_of(node: ast.expr) -> Any:
     """The number that an expression is; None for any other."""
     match node:
-        case ast.Constant(value=int() | float() as x) if not isinstance(x, bool):
-            return x
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as x)):
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() | complex() as x)):
             return -x
+        case ast.Constant(value=int() | float() | complex() as x) if not isinstance(x, bool):
+            return x
     return None
 
 
