@@ -14,6 +14,7 @@ from ...places import NAMED, Place, is_jaxs, serves
 from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.recording import Entry, next_number
+from ..writing.files import source_of
 from ..writing.graph import ValueMap, ValueSet
 from .listing import bytecode, expression_at, returned_by
 
@@ -202,7 +203,13 @@ def is_function(code: CodeType) -> bool:
         return of[0] not in "<_" and (  # of a class that is no wrapper of the library's own
             code.co_name == "call" or code.co_name == "__call__" and "keras" not in code.co_filename
         )
-    return not code.co_name.startswith("<")
+    return not _name(code).startswith("<")
+
+
+def _name(code: CodeType) -> str:
+    """The name of a function; of a lambda that under which it is stored."""
+    called = code.co_name
+    return source_of(code.co_filename).lambdas.get(code.co_firstlineno, called) if called == "<lambda>" else called
 
 
 def is_named(code: CodeType) -> bool:
@@ -214,7 +221,7 @@ def call_name(code: CodeType) -> str:
     """What a function that is printed for calls of `code` is called."""
     called, of = code.co_name in ("call", "__call__"), code.co_qualname.split(".")[-2:-1]
     if not called or of in ([], ["<locals>"]):
-        return "model" if called else code.co_name.strip("_") or "function"
+        return "model" if called else _name(code).strip("_") or "function"
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", of[0]).lower()
     return "model" if name in ("functional", "sequential") else name.removeprefix("base_").removesuffix("_wrapper")
 

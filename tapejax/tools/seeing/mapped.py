@@ -104,7 +104,7 @@ def _named(writer: Writer, line: Line, batch: Values) -> dict[int, str]:
     names = {
         name_of_operand(x, items=True): (i, own) for i, (x, own) in enumerate(zip(given, parameters, strict=False))
     }
-    called = [*names] if len(given) == len(batch) == 1 else [writer.called.get(x) for x in batch]
+    called = [*names] if len(given) == len(batch) == 1 else [writer.name_at(x, line.calls[-1]) for x in batch]
     writer._note(line.calls[-1].call, ((x, name) for x, name in zip(batch, called, strict=True) if name in names))
     known = [(names.get(name, (len(names), "")), i) for i, name in enumerate(called)]
     return {i: own for (_, own), i in sorted(known)}
@@ -112,10 +112,11 @@ def _named(writer: Writer, line: Line, batch: Values) -> dict[int, str]:
 
 def in_order(writer: Writer, line: Line, values: Sequence[Value | None]) -> list[int]:
     """The positions of what a call of the source takes, in the order in which it hands it over."""
-    here = line.calls[-1:]
-    names = operands(here[0].code, here[0].place) if here else ()
+    if not line.calls:
+        return [*range(len(values))]
+    names = operands((here := line.calls[-1]).code, here.place)
     places = {name: i for i, name in enumerate(names)}
-    return sorted(range(len(values)), key=lambda i: places.get(writer.called.get(values[i]), len(names)))
+    return sorted(range(len(values)), key=lambda i: places.get(writer.name_at(values[i], here), len(names)))
 
 
 def lines_inside(

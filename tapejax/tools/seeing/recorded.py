@@ -461,6 +461,11 @@ class Writer:
         """The calls in which a value was made."""
         return self._calls[self.made[x]] if x in self.made else ()
 
+    def name_at(self, x: Value | None, here: Running) -> str | None:
+        """What a call of a function, which runs `here`, calls a value."""
+        stored = (bytecode(own.code).stores.get(own.instruction) for own in self.calls_of(x) if own.call == here.call)
+        return self.called.get(x) or next(stored, None)
+
     def _is_made_at(self, tree: str, place: Running, depth: int) -> bool:
         """Whether all leaves of a tree are made by one instruction."""
         calls = [self._calls[self.made[x]] for x in jax.tree.leaves(self.shapes[tree])]

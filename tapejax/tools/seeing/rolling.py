@@ -250,7 +250,8 @@ class _Written:
             if hint is not None:
                 names.hints[name] = hint if kept else renamed.get(hint, hint)
         for own, keys in self.keys.items():
-            if hint := next(filter(None, map(names.hint, (key for key in keys if key))), None):
+            # not what a function calls its result
+            if hint := next(filter(None, map(names.hints.get, filter(None, keys))), None):
                 names.hints.setdefault(own, hint)
         for own, key in self.collected.items():
             names.hints[key] = headers.collected_in(self.loop, names.hint(own))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,11 +18,13 @@ _PRINTED = {"jax.numpy": "jnp", "numpy": "np", "jax": "jax"}
 
 class FileNames(NamedTuple):
     """What a file calls JAX's modules and functions, with what printed code calls them; by where values are in
-    ``a, b = f(x), g(x)`` the name of each, and the line of all; and the parameters of functions by their first lines."""
+    ``a, b = f(x), g(x)`` the name of each, and the line of all; the parameters of functions by their first lines, and by theirs
+    the names of lambdas that are called more than once."""
 
     modules: Mapping[str, str]
     pairs: Mapping[Range, tuple[str, int]]
     parameters: Mapping[int, Sequence[str]]
+    lambdas: Mapping[int, str]
 
 
 def source_of(file: str) -> FileNames:
@@ -31,7 +34,7 @@ def source_of(file: str) -> FileNames:
 
 @memoised(64)
 def _read(text: str) -> FileNames:
-    source = FileNames(dict(MODULES), {}, {})
+    source = FileNames(dict(MODULES), {}, {}, {})
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -39,6 +42,7 @@ def _read(text: str) -> FileNames:
     modules: dict[str, str | None] = {}
     pairs: dict[Range, tuple[str, int]] = {}
     parameters: dict[int, Sequence[str]] = {}
+    lambdas = _lambdas(tree)
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
@@ -53,8 +57,22 @@ def _read(text: str) -> FileNames:
             case ast.FunctionDef(args=args, decorator_list=decorators):
                 first = min([node.lineno, *(each.lineno for each in decorators)])
                 parameters[first] = [each.arg for each in (*args.posonlyargs, *args.args)]
+                lambdas |= _lambdas(node)
     known = {name: text for name, text in (MODULES | modules).items() if text is not None}
-    return FileNames(known, pairs, parameters)
+    return FileNames(known, pairs, parameters, lambdas)
+
+
+def _lambdas(scope: ast.AST) -> dict[int, str]:
+    """`FileNames.lambdas` of those in a function, or a file; of the others there that they are lambdas."""
+    nodes = [*ast.walk(scope)]
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]  # ``f(x)``, or ``jax.grad(f)(x)``
+    called = [x.args[0] if isinstance(x, ast.Call) and x.args else x for x in called]
+    count, named = Counter(x.id for x in called if isinstance(x, ast.Name)), dict[int, str]()
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(lineno=line)):
+                named[line] = name if count[name] > 1 else "<lambda>"
+    return named
 
 
 def _printed(path: str) -> str | None:
