@@ -7,6 +7,7 @@ import contextlib
 import functools
 import html
 import inspect
+import itertools
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -25,12 +26,14 @@ from ...tape.gradient_tape import GradientTape
 from ...tape.recording import Recording, type_of
 from ...tape.slicing import Program
 from ...tape.structures import Structure
+from ...tf.programs import function as programs
 from ...tf.values import nest
 from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
-from ..writing.graph import ValueMap, ValueSet
+from ..writing.graph import Graph, ValueMap, ValueSet
 from . import bodies, callers, derivatives, layout, parameters, recorded, rolling, scopes, templates, trees, unified
+from .graph_evidence import given_at
 from .listing import identifier, unused
 from .operations import Code, Taken
 from .parameters import Parameter
@@ -167,6 +170,12 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
             [x for x in jax.tree.leaves(args, is_leaf=is_variable) if isinstance(x, jax.Array) and has_tangent(x)]
         )
         result = function(*args)
+    recording = tape._usable()
+    came = Graph(recording.entries).after(jax.tree.leaves(args))
+    closed = (x for mark in recording.marks if mark.kind == "closure" for x in given_at(mark)[1:])
+    if not isinstance(function, programs.Function) and any(x in came for x in closed):
+        # in a program a rule takes what it closes over as inputs, here it has the values
+        return code(programs.function(function), *args)
     bound = inspect.signature(function).bind(*args).arguments
     parts = [
         (f"{name}[{i}]", x) for name, of in bound.items() if isinstance(of, (list, tuple)) for i, x in enumerate(of)
@@ -364,11 +373,13 @@ class PrintedModule:
         result = layout.parsed(packed(parts.target, iter(ends), like))
         fixed += [values[slot] for slot in program.sources if slot is not None]
         every = lines if self.flat else writer.sourced.add_constant_lines(lines, parts.recording, fixed)
-        statements = writer.block(every, callers.depth_of(lines), scope)
+        statements = writer.block(every, depth := callers.depth_of(lines), scope)
         names = writer.names
         for x, key in scope.keys.items():
-            if "[" not in parts.names.get(x, "["):  # no parts of containers
-                names.hints.setdefault(key, identifier(parts.names[x]))
+            inside = [*itertools.chain(*(each.code.co_varnames for each in writer.calls_of(x)[depth + 1 :]))]
+            # no parts of containers, nor what a function calls its result
+            if (called := parts.names.get(x, "[")) not in inside and "[" not in called:
+                names.hints.setdefault(key, identifier(called))
         roots, unpacking = self._sources(parts, scope, inner)
         function = scopes.Definition(
             [key for name, key in roots.items() if name not in inner], [*unpacking, *statements], result

@@ -144,3 +144,23 @@ def test_a_round_of_a_loop_has_the_names_of_what_it_is_given():
         "    loss = jnp.sum(jax.lax.scan(cell, jnp.zeros(3), jnp.ones((5, 3)))[1])\n"
         "    return loss\n"
     )
+
+
+def test_a_custom_gradient_takes_what_it_closes_over():
+    """What it closes over came of an argument: with another argument it is another one, in the rule as well."""
+
+    def scaled(x, by):
+        half = by / 2
+
+        @tf.custom_gradient
+        def times(x):
+            return x * half, lambda dy: 3 * dy * half
+
+        return jnp.sum(times(jnp.sin(x)) ** 2)
+
+    for way in (scaled, tf.function(scaled)):
+        code = tf.code(way, X, Y)
+        for by in (Y, 2 * Y):
+            np.testing.assert_allclose(code(X, by), scaled(X, by), rtol=1e-6)
+            wanted = 6 * jnp.sin(X) * (by / 2) ** 2 * jnp.cos(X)
+            np.testing.assert_allclose(jax.grad(code)(X, by), wanted, rtol=1e-6)
