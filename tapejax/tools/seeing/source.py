@@ -26,7 +26,7 @@ from ...tape.gradient_tape import GradientTape
 from ...tape.recording import Recording, type_of
 from ...tape.slicing import Program
 from ...tape.structures import Structure
-from ...tf.programs import function as programs
+from ...tf.programs.function import Function
 from ...tf.values import nest
 from ...tf.values.shown import GREEN, ORANGE, bold, faint, page
 from ...tf.values.structures import is_variable, leaf_of
@@ -173,9 +173,9 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
     recording = tape._usable()
     came = Graph(recording.entries).after(jax.tree.leaves(args))
     closed = (x for mark in recording.marks if mark.kind == "closure" for x in given_at(mark)[1:])
-    if not isinstance(function, programs.Function) and any(x in came for x in closed):
+    if not isinstance(function, Function) and any(x in came for x in closed):
         # in a program a rule takes what it closes over as inputs, here it has the values
-        return code(programs.function(function), *args)
+        return code(Function(function), *args)
     bound = inspect.signature(function).bind(*args).arguments
     parts = [
         (f"{name}[{i}]", x) for name, of in bound.items() if isinstance(of, (list, tuple)) for i, x in enumerate(of)

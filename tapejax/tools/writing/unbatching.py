@@ -37,6 +37,16 @@ class Unbatched:
     dims: tuple[int, ...] = dataclasses.field(default=(), metadata={"static": True})
     numbers: tuple[Value, ...] = ()
 
+    @property
+    def place(self) -> tuple[Value, ...]:
+        """The numbers that it may be a place in an array by."""
+        whole = (
+            self.plain is not None
+            and self.plain.ndim == 0
+            and jax.numpy.issubdtype(self.plain.dtype, jax.numpy.integer)
+        )
+        return (self.plain,) if whole else self.numbers
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass
@@ -73,7 +83,12 @@ def _one(
     program: JaxProgram, rows: Sequence[Unbatched | Unsure], results: Sequence[int] = (), to: int = 0
 ) -> list[Unbatched]:
     outs = _run(program, rows)
-    return [_at(out, to) if i in results and out.axis is None else out for i, out in enumerate(outs)]
+    outs = [_at(out, to) if i in results and out.axis is None else out for i, out in enumerate(outs)]
+    places = [() if i in results else out.place for i, out in enumerate(outs)]
+    return [
+        out if out.axis is None else Unbatched(out.x, out.axis, numbers=place)
+        for out, place in zip(outs, places, strict=True)
+    ]
 
 
 def _run(program: JaxProgram, rows: Sequence[Unbatched | Unsure]) -> list[Unbatched]:
@@ -193,8 +208,8 @@ def _along(key: str) -> Rule:
 
 def _joined(eqn: Equation, outs: list[Unbatched], rows: list[Unbatched]) -> list[Unbatched]:
     """The results of an equation, with the numbers that it joins, if it joins numbers alone."""
-    numbers = tuple([row.plain for row in rows if row.plain is not None and row.plain.ndim == 0])
-    if eqn.primitive.name == "concatenate" and outs[0].x.shape == (len(numbers),) == (len(rows),):
+    numbers = tuple([x for row in rows for x in row.place])
+    if eqn.primitive.name == "concatenate" and outs[0].x.shape == (len(numbers),):
         outs[0].numbers = numbers
     return outs
 
@@ -297,7 +312,7 @@ def _scan(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
         row.x = row.x.update(shape=row.x.shape[(i in sliced) + (row.axis is not None) :])
     body, outs = unbatched(eqn.params["jaxpr"], given, varying)
     moving = [i for i, out in enumerate(outs[:carry]) if out.axis == 0]
-    if moving != varying or any(out.axis or out.axis is None and out.plain is not None for out in outs):
+    if moving != varying or any(out.axis or out.plain is not None or out.numbers for out in outs):
         raise Unclear("state")
     info = contents.open_jaxpr(eqn.params["jaxpr"]).debug_info
     if info.arg_names is not None:
@@ -332,10 +347,9 @@ def _gather(eqn: Equation, rows: list[Unbatched]) -> list[Unbatched]:
         offset_dims=_shifted(offsets, 0),
         start_indices_batching_dims=_shifted(places, 0) if indices.axis == 0 else places,
     )
-    place = indices.numbers or (indices.plain,)
-    every = tuple(range(array.x.ndim)) == dims.offset_dims == dims.start_index_map and len(place) == array.x.ndim
-    if every and eqn.params["mode"] == jax.lax.GatherScatterMode.CLIP and place[0] is not None:
-        return [Unbatched(jax.lax.dynamic_slice(array.x, place, sizes, allow_negative_indices=False), 0)]
+    every = tuple(range(len(indices.place))) == dims.offset_dims == dims.start_index_map
+    if every and array.x.ndim == len(indices.place) and eqn.params["mode"] == jax.lax.GatherScatterMode.CLIP:
+        return [Unbatched(jax.lax.dynamic_slice(array.x, indices.place, sizes, allow_negative_indices=False), 0)]
     return [Unbatched(x, 0) for x in _bound(eqn, [array.x, indices.x], dimension_numbers=dims, slice_sizes=sizes)]
 
 

@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import printed_programs
+import printed_programs_lessons
 import printed_programs_steps
 import pytest
 from held_names import alike, held_by_printed, held_by_user, misnamed, numbered, out_of_order
 
 import tapejax as tf
 
-PROGRAMS = printed_programs.PROGRAMS | printed_programs_steps.PROGRAMS
+PROGRAMS = printed_programs.PROGRAMS | printed_programs_steps.PROGRAMS | printed_programs_lessons.PROGRAMS
 if all(map(importlib.util.find_spec, ("diffrax", "equinox", "flax", "optax"))):
     import printed_programs_libraries
 
@@ -22,15 +23,7 @@ WAYS = {"plain": lambda f: f, "jit": jax.jit, "function": tf.function}
 KNOWN = {
     # Models that are trees of classes of a library's, and no argument: their leaves are handed on one by one.
     **{("equinox_step", way): {"order": ["loss(x, y, t0, t1, t2, t3) of (model, x, y)"]} for way in WAYS},
-    ("equinox_step", "function"): {
-        "order": ["loss(x, y, c0, c1, c2, t0) of (model, x, y)", "loss_2(x, y, t0, t1, t2, t3) of (model, x, y)"],
-        "numbered": ["loss_2"],
-    },
-    **{("flax_step", way): {"order": ["loss(x, t0, t1, t2, t3, y) of (state)"]} for way in ("jit", "function")},
-    ("flax_step", "plain"): {
-        "order": ["loss(x, p_2, t0, p, t1, y) of (state)", "loss_2(x, t0, t1, t2, t3, y) of (state)"],
-        "numbered": ["loss_2"],
-    },
+    **{("flax_step", way): {"order": ["loss(x, t0, t1, t2, t3, y) of (state)"]} for way in WAYS},
     # Its calls do differ: a Python flag exchanges the halves.
     **{("coupling_flow", way): {"numbered": ["coupling_2"]} for way in WAYS},
     # Its code is Equinox's own primitives, for which JAX has no public function: nothing of the user's ran them.
@@ -69,6 +62,29 @@ LINES = {
         'k = h @ params["k"]',
         "weights = jax.nn.softmax(q @ k.T)",
     ],
+    "policy_gradient": ["return logp(params, state)[action] * ret"],
+    "action_values": [
+        "return q[s, a] + jnp.max(q[s])",
+        "column = jax.vmap(lambda q: q[which] + q[-1])(q)",
+    ],
+    "rounds_by_number": [
+        "def block(x, w, rounds):",
+        "for _ in range(rounds):",
+        "x = block(x, w[0], 2)",
+        "return block(x, w[2], 4)",
+    ],
+    "rates_by_number": ["v, a = run(x, v, 0.1)"],
+    "stored_lambda": ["def act(x):", "h = act(w[0] @ x)", "return act(w[2] @ h)"],
+    "mapped_lambdas": [
+        "z = jax.vmap(lambda x: jnp.tanh(x) * 2 + 1)(x)",
+        "u = jax.vmap(lambda a, b: jnp.sin(a) * b + 1)(z, y)",
+    ],
+    "residual_layers": ["x = layer(x, ws[0]) + x", "x = layer(x, w) + x"],
+    "contrastive": [
+        "za, zb = encode(W, a), encode(W, b)",
+        "value, grad = jax.value_and_grad(lambda W: loss(W, a, b, partners))(W)",
+    ],
+    "mixture_density": ["value, grads = jax.value_and_grad(lambda params: loss(params, x, y))(params)"],
     "dropout": ["keys = jax.random.split(key, 2)"],
     "greedy": ["for t in range(3):", "logp = jax.nn.log_softmax(logits[t, token])"],
     "stein_particles": [
