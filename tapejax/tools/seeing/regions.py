@@ -82,7 +82,7 @@ class Region(NamedTuple):
         """What the user's function computed and nobody reads, nor what was computed of it; in other transformations nothing."""
         read = ValueSet([*self.used, *(x for entry in self.entries for x in entry.inputs)])
         own = [entry for entry in self.entries if not self.level and place_of(entry, 1) is None]
-        return [entry.outputs[-1] for entry in own if read.isdisjoint(entry.outputs)]
+        return [x for entry in own if read.isdisjoint(entry.outputs) for x in entry.outputs[-1:]]
 
 
 def place_of(entry: Entry, level: int) -> int | None:
