@@ -367,14 +367,15 @@ def _transpiler() -> Any:
 
 
 class _Ends(dict[int, tuple[Any, int, int]]):
-    """Where expressions end in the user's file: by the `id` of malt's note of where one begins, that note and the end.
+    """Where expressions, and ``x += y``, end in the user's file: by the `id` of malt's note of where one begins, that note and
+    the end.
 
-    A statement is made of as many: of these Python says the line alone, as it does of a loop.
+    Another statement is made of as many: of these Python says the line alone, as it does of a loop.
     """
 
     def __init__(self, tree: Node, anno: types.ModuleType):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.expr) and (origin := anno.getanno(node, anno.Basic.ORIGIN, None)) is not None:
+        for node in (node for node in ast.walk(tree) if isinstance(node, (ast.expr, ast.AugAssign))):
+            if (origin := anno.getanno(node, anno.Basic.ORIGIN, None)) is not None:
                 line, column = origin.loc.lineno - node.lineno, origin.loc.col_offset - node.col_offset
                 self[id(origin)] = origin, (node.end_lineno or 0) + line, (node.end_col_offset or 0) + column
 

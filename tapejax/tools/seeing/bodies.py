@@ -20,15 +20,16 @@ import numpy as np
 from ...jaxprs import contents
 from ...jaxprs.fence import Literal, Tracer
 from ...jaxprs.types import Equation, JaxProgram, Value, Values
-from ...places import serves
+from ...places import Place, serves
 from ...tape import active
 from ...tape.recording import Entry, Recording
+from ...tf.ops import loops
 from ..writing.files import source_of
 from ..writing.graph import ValueMap, ValueSet
 from . import equations, layout, mapped, ran_by, rolling, scopes, transforms, trees
-from .callers import Line, call_name, calls_of
+from .callers import Line, Running, call_name, calls_of
 from .inside import traced
-from .listing import bytecode, parameters_of
+from .listing import bytecode, parameters_of, target_of
 from .recorded import Scope, Writer
 from .regions import restricted
 from .scopes import Definition, Key, Statement, new_key
@@ -50,20 +51,33 @@ class Callee(NamedTuple):
     code: CodeType | None
 
 
-def callee_of(program: JaxProgram, consts: Values, given: Values, at_once: bool = False) -> Callee:
-    """The function that became a program, of `consts`, which it closes over, and of copies of what it is `given`."""
+def callee_of(
+    program: JaxProgram,
+    consts: Values,
+    given: Values,
+    at_once: bool = False,
+    place: tuple[Place, ...] = (),
+    depth: int = 0,
+) -> Callee:
+    """The function that became a program, of `consts`, which it closes over, and of copies of what it is `given`.
+
+    `place`: of what TensorFlow made it of; the first `depth` of these functions are not in it.
+    """
     jaxpr: Any = contents.open_jaxpr(program)
     info, source, recording = jaxpr.debug_info, ran_by.source_of(program), Recording()
-    callers = ran_by.ran_by(jaxpr, source)
+    callers, code = ran_by.ran_by(jaxpr, source), ran_by.function_in(program)
+    if callers and place:
+        callers = [ran_by.inside_of(eqn, place)[depth:] for eqn in jaxpr.eqns]
+        codes = {each[0][0] for each in callers if each and depth == len(place)}
+        code = codes.pop() if len(codes) == 1 else None
     users = jaxpr.eqns == [] or any(not serves(code.co_filename) for each in callers or () for code, _ in each)
     arguments, paths = (info.arg_names or (), info.result_paths or ()) if info else ((), ())
-    known = len(arguments) == len(jaxpr.invars) and len(paths) == len(jaxpr.outvars)
+    known = len(arguments) == len(jaxpr.invars) and len(paths) == len(jaxpr.outvars) and not place
     if callers is None or not users or contents.consts_of(program) or not (known or at_once):
         raise Unspellable(program)
     copies = [jnp.array(x) for x in given]  # as they are, even if weakly typed
     ends = equations.run(jaxpr, callers, [*consts, *copies], (), recording.entries)
     folded = transforms.folded(recording, ends)
-    code = ran_by.function_in(program)
     leaves = [_leaf(name) for name in arguments[len(consts) :]] if known else []
     results = [_leaf(path)[1] for path in paths] if known else []
     return Callee(restricted(folded.entries, ends), copies, ends, leaves, results, code)
@@ -134,6 +148,11 @@ class Structured:
     def __init__(self, writer: Writer, line: Line, program: JaxProgram, scope: Scope):
         (eqn,) = contents.open_jaxpr(program).eqns
         self.writer, self.line, self.eqn, self.scope, self.params = writer, line, eqn, scope, eqn.params
+        # AutoGraph made it of a statement, so that what its functions store is the user's
+        self.is_statement = ran_by.is_statement(eqn)
+        self.calls = line.calls[: len(line.calls) - self.is_statement]  # around its functions
+        # of what TensorFlow made it
+        self.place = tuple([(each.code, each.place) for each in line.calls]) if ran_by.is_tensorflows(eqn) else ()
         jaxpr = contents.open_jaxpr(program)
         known = dict(zip(jaxpr.invars, line.inputs, strict=True))
         known |= dict(zip(jaxpr.constvars, contents.consts_of(program), strict=True))
@@ -141,6 +160,11 @@ class Structured:
         self.active = ValueSet(line.inputs[i] for i in line.active_ins)
         made = dict(zip(jaxpr.outvars, line.outputs, strict=True))
         self.outputs = [made.get(v) for v in eqn.outvars]  # None for what nobody reads
+        self.called: dict[int, str] = {}  # what a statement stores its results under
+
+    def callee(self, program: JaxProgram, consts: Values, given: Values, at_once: bool = False) -> Callee:
+        """A function in it, see `callee_of`."""
+        return callee_of(program, consts, given, at_once or bool(self.place), self.place, len(self.calls))
 
     def text(self, x: Value) -> ast.expr:
         """What is written for an input."""
@@ -161,40 +185,48 @@ class Structured:
         return len(there or ()) == len(values) and self.scope.has_tree(path[0], values)
 
     def function(
-        self, body: Callee, consts: Values, parameters: Sequence[tuple[str, Group]], results: Sequence[Group]
+        self,
+        body: Callee,
+        consts: Values,
+        parameters: Sequence[tuple[str, Group]],
+        results: Sequence[Group],
+        hint: str = "body",
     ) -> tuple[Statement, str]:
-        """The definition of a function in this scope, and its key. `parameters`: each with a name, if it has no other."""
-        writer, line, names = self.writer, self.line, self.writer.names
+        """The definition of a function in this scope, and its key. `parameters`, and `hint`: what they and it are called, if they
+        have no other name."""
+        writer, names = self.writer, self.writer.names
         varying = ValueSet(x for x in consts if x in self.active)
-        called = self._is_called(body, parameters)
+        of_call = self._is_called(body, parameters)
         recording = Recording()
         recording.entries = [*body.entries]
-        around = [(*line.calls, *own) for own in calls_of(recording.entries)]
+        around = [(*self.calls, *self._continued(own)) for own in calls_of(recording.entries)]
         starts = ValueSet([*body.given, *varying, *(x for x in consts if self.scope.varying_around(x))])
         lines, local = mapped.lines_inside(writer, recording, around, body.ends, [*starts], body.given)
         inner = mapped.Inside(self.scope, local, varying, lines, ValueMap())
         ends = [ast.Name(inner.key(x), ast.Load()) if x in local else None for x in body.ends]
-        depth = len(line.calls) - called
+        depth = len(self.calls) - of_call
         statements = writer.block(lines, depth, inner)
-        for x in body.ends if called else ():  # it is the result of all that has the name
-            names.hints.pop(inner.keys.get(x, ""), None)
+        self._name_results(body, inner, of_call or self.is_statement and len(body.ends) == len(results) == 1)
         own = list(parameters_of(body.code)) if body.code is not None else []
+        if self.place:
+            own = self._name_given(body, inner, own)
         keys, head = list[Key](), list[Statement]()
         for i, (default, group) in enumerate(parameters):
             leaves = [inner.key(body.given[j]) for j in group.positions]
             known = body.leaves[group.positions[0]][0] if group.positions and body.leaves else default
             name = own[i] if len(own) == len(parameters) else known
             keys.append(leaves[0] if group.alone else new_key())
-            names.hints[keys[-1]] = name
-            head += () if group.alone or not leaves else self._taken_apart(keys[-1], name, leaves, group, body.code)
+            names.hints[keys[-1]] = names.hints.get(keys[-1], name) if self.place else name
+            if leaves and not group.alone:
+                head += self._taken_apart(keys[-1], name, leaves, group, None if self.place else body.code)
         texts = [
             layout.parsed(written_as(x, writer.argument(x, False, inner))) if end is None else end
             for end, x in zip(ends, body.ends, strict=True)
         ]
         result = layout.one_or_tuple([trees.written(group.tree(texts)) for group in results])
-        function = Definition(keys, [*head, *statements], result, defined=not called and _is_defined(body.code))
+        function = Definition(keys, [*head, *statements], result, defined=not of_call and _is_defined(body.code))
         of = new_key()
-        names.hints[of] = call_name(body.code) if body.code is not None and _is_defined(body.code) else "body"
+        names.hints[of] = call_name(body.code) if body.code is not None and _is_defined(body.code) else hint
         rolling.roll(function, names, writer.shapes)
         scopes.inline(function, names, depth + 2)
         read = names.roots(key for s in function.statements for key in s.keys())
@@ -202,6 +234,28 @@ class Structured:
         for s in head:
             s.outs = [out if out in read else None for out in s.outs]
         return Statement([of], function=function), of
+
+    def _name_results(self, body: Callee, inner: Scope, alone: bool) -> None:
+        """Notes what a statement stores its results under. `alone`: the one result has no name in the function."""
+        hints, keys = self.writer.names.hints, [inner.keys.get(x, "") for x in body.ends]
+        if self.is_statement:
+            self.called |= {i: hints[key] for i, key in enumerate(keys) if key in hints}
+        for key in keys if alone else ():
+            hints.pop(key, None)
+
+    def _name_given(self, body: Callee, inner: Scope, own: Sequence[str]) -> list[str]:
+        """Names what TensorFlow hands to a function: as its `own` parameters, or as what a statement stores the next value under;
+        gives the names of other parameters."""
+        known = dict(enumerate(own))
+        if self.is_statement:
+            known = {len(body.ends): target_of(self.line.calls[-1].code, self.line.calls[-1].place)} | self.called
+        named = ((x, known[i]) for i, x in enumerate(body.given) if known.get(i))
+        self.writer.names.hints |= {inner.key(x): name for x, name in named}
+        return []
+
+    def _continued(self, calls: Sequence[Running]) -> Sequence[Running]:
+        """What ran an operation of a function, in the call that the statement is in of which AutoGraph made it."""
+        return calls if not self.is_statement else [calls[0]._replace(call=self.line.calls[-1].call), *calls[1:]]
 
     def _is_called(self, body: Callee, parameters: Sequence[tuple[str, Group]]) -> bool:
         """Whether it is a function on its own, which closes over nothing."""
@@ -242,6 +296,7 @@ class Structured:
     def statement(self, expression: ast.expr, outputs: Sequence[Any], groups: Sequence[Group]) -> Statement:
         """What takes the results apart, of which each group is a tree."""
         used = [None if x is None or x not in self.scope.used else self.scope.key(x) for x in outputs]
+        self.writer.names.hints |= {key: name for i, name in self.called.items() if (key := used[i])}
         held = [i for i, group in enumerate(groups) if any(used[j] for j in group.positions)]
         if len(groups) > 1 and len(held) == 1 and groups[held[0]].alone and not self._is_taken_apart():
             part = ast.Subscript(expression, ast.Constant(held[0]), ast.Load())
@@ -384,8 +439,8 @@ def _example(variable: Any) -> Value:
 
 def written_as(x: Value, text: str) -> str:
     """What is written for a result that is a number: an array of its dtype, as the program has it."""
-    aval = jax.typeof(x)
-    return text if aval.shape else f"jnp.asarray({text}, jnp.{aval.dtype.name})"
+    aval, plain = jax.typeof(x), isinstance(layout.parsed(text), ast.Constant | ast.UnaryOp)
+    return f"jnp.asarray({text}, jnp.{aval.dtype.name})" if plain and not aval.shape else text
 
 
 # ---- the kinds ------------------------------------------------------------------------------------------------------
@@ -401,13 +456,16 @@ def _scan(call: Structured) -> list[Statement]:
         ends = [ast.Constant(int(given[0])), ast.Constant(int(given[0]) + p["length"])]
         return _counted(call, counting, consts, given, ends, call.outputs[1:], 2)
     rows = [jax.lax.index_in_dim(x, -1 if p["reverse"] else 0, keepdims=False) for x in given[carried:]]
-    body = callee_of(p["jaxpr"], consts, [*given[:carried], *rows])
+    body = call.callee(p["jaxpr"], consts, [*given[:carried], *rows])
+    if call.place:
+        flat = _flat("carry", carried)
+        body = body._replace(leaves=[*flat, *_flat("x", len(rows))], results=[(0, *path) for _, path in flat])
     carry, row = _group(body.leaves, range(carried)), _group(body.leaves, range(carried, len(given)))
     pairs = [*enumerate(body.results)]
     results = [
         Group([i for i, path in pairs if path[0] == k], [path[1:] for _, path in pairs if path[0] == k]) for k in (0, 1)
     ]
-    parameters = [("carry", carry), ("x", row)]
+    parameters = [("carry", carry), ("x" if rows else "_", row)]
     options = {key: p[key] for key, plain in (("reverse", False), ("unroll", 1)) if p[key] != plain}
     texts, name = [call.structure(given, row)], "map"
     if carried or not rows or options or not _is_of_loops(p["jaxpr"]):
@@ -417,6 +475,11 @@ def _scan(call: Structured) -> list[Statement]:
         parameters, results = parameters[1:], results[1:]
     function, of = call.function(body, consts, parameters, results)
     return [function, call.statement(_applied(name, [of, *texts], options), call.outputs, results)]
+
+
+def _flat(name: str, count: int) -> list[Leaf]:
+    """So many values as one parameter: a tuple, if they are several."""
+    return [(name, ())] if count == 1 else [(name, (i,)) for i in range(count)]
 
 
 def _while(call: Structured) -> list[Statement]:
@@ -431,7 +494,7 @@ def _while(call: Structured) -> list[Statement]:
             raise Unspellable(call.eqn)
         ends = [call.text(x) for x in given[:2]]
         return _counted(call, counting, consts, [given[0], *given[2:]], ends, call.outputs[2:], 1)
-    test, body = callee_of(p["cond_jaxpr"], call.inputs[:first], given), callee_of(p["body_jaxpr"], consts, given)
+    test, body = call.callee(p["cond_jaxpr"], call.inputs[:first], given), call.callee(p["body_jaxpr"], consts, given)
     group = _group(body.leaves, range(len(given)))
     if [*body.results] != [*group.paths]:
         raise Unspellable(call.eqn)
@@ -469,7 +532,7 @@ def _counted(
     call: Structured, program: Any, consts: Values, given: Values, ends: Sequence[ast.expr], outputs: Values, outer: int
 ) -> list[Statement]:
     """`jax.lax.fori_loop`. `outer`: how deep what its function gives is in what that became."""
-    body = callee_of(program, consts, given)
+    body = call.callee(program, consts, given)
     state = _group(body.leaves, range(1, len(given)))
     results = Group(range(len(body.ends)), [path[outer:] for path in body.results])
     if [*results.paths] != [*state.paths]:
@@ -502,10 +565,11 @@ def _closed_over(programs: Sequence[JaxProgram]) -> int:
 
 def _cond(call: Structured) -> list[Statement]:
     programs: Sequence[JaxProgram] = call.params["branches"]
-    closed = _closed_over(programs)
+    closed = len(call.inputs) - 1 if call.place else _closed_over(programs)
     consts, given = call.inputs[1 : 1 + closed], call.inputs[1 + closed :]
-    bodies = [callee_of(program, consts, given, at_once=True) for program in programs]
-    alone = [(str(i), ()) for i in range(len(given))], [()]
+    bodies = [call.callee(program, consts, given, at_once=True) for program in programs]
+    ends = range(len(bodies[0].ends))
+    alone = [(str(i), ()) for i in range(len(given))], [(i,) for i in ends] if len(ends) > 1 else [()]
     leaves, paths = next(((each.leaves, each.results) for each in bodies if each.results), alone)
     parameters, results = parameters_in(leaves), Group(range(len(paths)), paths)
     if len(bodies[0].ends) != len(paths):
@@ -515,9 +579,13 @@ def _cond(call: Structured) -> list[Statement]:
             raise Unspellable(call.eqn)
         if [*each.results] != [*paths]:
             raise Unspellable(call.eqn)
-    functions = [call.function(each, consts, [("x", group) for group in parameters], [results]) for each in bodies]
-    texts = [call.structure(given, group) for group in parameters]
     chosen, truth = call.choice()
+    hints = ("false_branch", "true_branch") if truth else ["branch"] * len(bodies)
+    functions = [
+        call.function(each, consts, [("x", group) for group in parameters], [results], hint)
+        for each, hint in zip(bodies, hints, strict=True)
+    ]
+    texts = [call.structure(given, group) for group in parameters]
     if truth:
         functions.reverse()
         expression = _applied("cond", [chosen, *(of for _, of in functions), *texts])
@@ -527,7 +595,38 @@ def _cond(call: Structured) -> list[Statement]:
     return [*(statement for statement, _ in functions), call.statement(expression, call.outputs, [results])]
 
 
-_RULES = {"scan": _scan, "while": _while, "cond": _cond}
+def _reversible(call: Structured) -> list[Statement]:
+    """A loop of TensorFlow's whose rounds are not known, which goes backward too: by a function of the prelude."""
+    jaxpr: Any = contents.open_jaxpr(call.params["call_jaxpr"])
+    if not ran_by.source_of(jaxpr).startswith(loops.__file__) or not call.place:
+        raise Unspellable(call.eqn)
+    (loop,) = jaxpr.eqns
+    known, p = dict(zip(jaxpr.invars, call.inputs, strict=True)), loop.params
+    inputs = [v.val if isinstance(v, Literal) else known[v] for v in loop.invars]
+    first, closed = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    test, body = contents.open_jaxpr(p["cond_jaxpr"]), contents.open_jaxpr(p["body_jaxpr"])
+    given, group = (
+        inputs[closed + 1 :],
+        _group(_flat("carry", len(inputs) - closed - 1), range(len(inputs) - closed - 1)),
+    )
+    parameters, after = [("carry", group)], _without(body, p["body_nconsts"])
+    changed = call.callee(after.replace(outvars=after.outvars[1:]), inputs[first:closed], given)
+    advance, advances = call.function(changed, inputs[first:closed], parameters, [group])
+    tested = call.callee(_without(test, first), inputs[:first], given)
+    hold, holds = call.function(tested, inputs[:first], parameters, [Group([0], [()])], "test")
+    args = [ast.Name(holds, ast.Load()), ast.Name(advances, ast.Load()), call.structure(given, group)]
+    expression = ast.Call(ast.Name(call.writer.code.needs("while_loop"), ast.Load()), args, [])
+    return [hold, advance, call.statement(expression, call.outputs[1:], [group])]
+
+
+def _without(jaxpr: Any, i: int) -> Any:
+    """A function that does not take its parameter `i`, which nothing that it is for reads."""
+    own, info = [*jaxpr.invars[:i], *jaxpr.invars[i + 1 :]], jaxpr.debug_info
+    equations = [eqn for eqn in jaxpr.eqns if jaxpr.invars[i] not in eqn.invars]
+    return jaxpr.replace(invars=own, eqns=equations, debug_info=info._replace(arg_names=None, result_paths=None))
+
+
+_RULES = {"custom_vjp_call": _reversible, "scan": _scan, "while": _while, "cond": _cond}
 
 
 def _group(leaves: Sequence[Leaf], positions: Sequence[int]) -> Group:

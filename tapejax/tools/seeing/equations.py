@@ -21,11 +21,10 @@ from ...tape import active
 from ...tape.operation import Op
 from ...tape.recording import Entry
 from ...tf.ops.custom_gradient import RuleOp, custom_gradient
-from ...tf.programs.statements import for_stmt
 from ...tf.values.staging import TracedStep
 from ..writing.graph import ValueSet
 from .inside import CASTS, frames_of
-from .ran_by import EQUATIONS, inside_of, is_users, ran_by, source_of
+from .ran_by import EQUATIONS, inside_of, is_statement, is_users, ran_by, source_of
 
 
 def run(
@@ -104,21 +103,22 @@ class EquationReader:
         return True
 
     def _rounds(self, equations: Sequence[Equation], places: tuple[Place, ...]) -> bool:
-        """Runs a loop that a `tf.function` made of the user's ``for`` over the rows of arrays, round by round."""
+        """Runs what AutoGraph made of the user's ``for`` or ``while`` round by round, where their number is known."""
         (eqn, *others) = equations
-        own = itertools.takewhile(lambda place: serves(place[0].co_filename), frames_of(eqn))
-        if others or eqn.primitive.name != "scan" or all(code is not for_stmt.__code__ for code, _ in own):
+        if others or eqn.primitive.name != "scan" or not is_statement(eqn):
             return False
         body, (consts, carried) = contents.open_jaxpr(eqn.params["jaxpr"]), contents.scan_counts(eqn.params)
         columns, callers = eqn.invars[consts + carried :], [inside_of(each, places) for each in body.eqns]
-        if not columns or len(eqn.outvars) > carried or eqn.params["length"] * len(body.eqns) > EQUATIONS:
+        known = all(any(code is places[-1][0] for code, _ in frames_of(each)) for each in body.eqns)
+        size = eqn.params["length"] * len(body.eqns)
+        if not known or _chooses(body, consts + carried) or len(eqn.outvars) > carried or size > EQUATIONS:
             return False
         first, carry = self.read(eqn.invars[:consts]), self.read(eqn.invars[consts : consts + carried])
         every = []
         for column in columns:
             self._note(Op("unstack", list), [column], [], places)
             every.append(self.entries[-1].outputs)
-        for row in zip(*every, strict=True):
+        for row in zip(*every, strict=True) if every else [()] * eqn.params["length"]:
             carry = run(body, callers, [*first, *carry, *row], (), self.entries)
         self.known.update(zip(eqn.outvars, carry, strict=True))
         return True
@@ -160,6 +160,15 @@ class EquationReader:
         self.known.update(zip(outs, results, strict=bool(outs)))
         where = next((place for place in places[::-1] if not serves(place[0].co_filename)), None)
         self.entries.append(Entry(op, tuple(values), tuple(results), where, None, places))
+
+
+def _chooses(body: JaxProgram, rows: int) -> bool:
+    """Whether it depends on the row alone which branch a round takes: each round would be another one."""
+    free = {*body.invars[rows:]}
+    for eqn in body.eqns:
+        if free.issuperset(_variables(eqn.invars)):
+            free.update(eqn.outvars)
+    return any(eqn.primitive.name == "cond" and eqn.invars[0] in free for eqn in body.eqns)
 
 
 _STRUCTURED = frozenset(("scan", "while", "cond", *contents.CHECKPOINT))

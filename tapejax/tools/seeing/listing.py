@@ -282,6 +282,17 @@ class Bytecode(NamedTuple):
     items: dict[int, str]
 
 
+def target_of(code: CodeType, instruction: int) -> str:
+    """The name that a ``for`` binds whose rows an instruction makes; empty if it binds several."""
+    steps = itertools.dropwhile(lambda step: step.offset < instruction, dis.get_instructions(code))
+    for step in steps:
+        if step.opname == "FOR_ITER":
+            store = next(steps)
+            name = store.argval[0] if isinstance(store.argval, tuple) else store.argval
+            return name if store.opname.startswith("STORE_") else ""
+    return ""
+
+
 @memoised(256)
 def bytecode(code: CodeType) -> Bytecode:
     facts = Bytecode({}, {}, set(), [], {}, {}, [], list(code.co_positions()), {}, {})

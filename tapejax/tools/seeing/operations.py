@@ -11,7 +11,7 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -58,7 +58,9 @@ from .tables import sections
 MOST_RULES = 2
 # What an operation is written as in its place is not longer than this, with letters for what it takes.
 SHORT = 24
-RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "while_rows", "flat", "scaled"}
+# functions that printed code may call; the products of `scaled` are as in `jaxprs.poles`
+_PRELUDE = {name: text.strip() for name, text in sections(Path(__file__).with_name("prelude.txt")).items()}
+RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, *_PRELUDE}
 
 
 def written(x: Value) -> str | None:
@@ -87,19 +89,14 @@ class Taken:
         return (name for name in names if name not in self.taken)
 
 
-# functions that printed code may call; the products of `scaled` are as in `jaxprs.poles`
-_PRELUDE = {name: text.strip() for name, text in sections(Path(__file__).with_name("prelude.txt")).items()}
-
-
 class Code:
     """Code being written: functions that it needs, constants, and lines for operations."""
 
     users: Callable[[JaxProgram, Sequence[str | None], Iterator[str]], scopes.Definition | None]
 
-    def __init__(self, scope: Taken, called: Callable[[str], str | None] = lambda arg: None):
-        """`called`: the name that an argument has in a tree."""
+    def __init__(self, scope: Taken):
         self.users, self.names = lambda *args: None, scopes.KeyNames()
-        self.scope, self.called = scope, called
+        self.scope = scope
         self.helpers: list[str] = []
         self.constants: list[str] = []
         self.large: dict[str, Array] = {}
@@ -234,35 +231,6 @@ class Code:
             self._helper_of[key] = self._helper_of[text, hint]
         return self._helper_of[key]
 
-    def loop(
-        self,
-        closed: JaxProgram,
-        hint: str,
-        consts: Sequence[str],
-        groups: Sequence[tuple[str, int]],
-        cuts: Sequence[int],
-    ) -> str:
-        """The name of a function, defined above, that does a round of a loop: of `consts` and of `groups` of values.
-
-        Several values are a tuple. The results are one group, or two, if there is a cut.
-        """
-
-        def write() -> str:
-            start = len(consts)
-            single = [name if count == 1 else None for name, count in groups for _ in range(count)]
-            given, body, results = self.parts(closed, [*map(self.called, consts), *single])
-            names, unpacking = given[:start], list[str]()
-            taken = {*re.findall(r"\w+", " ".join([*given, *body, *results]))}
-            for name, count in groups:
-                several = unused(name, taken)
-                names.append(given[start] if count == 1 else several)
-                unpacking += [f"{', '.join(given[start : start + count])} = {several}"] if count > 1 else []
-                start += count
-            parts = [_group(results[i:j]) for i, j in itertools.pairwise([0, *cuts, len(results)])]
-            return _definition("f", names, [*unpacking, *body, f"return {', '.join(parts)}"])
-
-        return self._defined((canonical.key(closed), hint, len(consts), *groups), hint, write)
-
     def with_rule(
         self,
         closed: JaxProgram,
@@ -353,7 +321,7 @@ class Code:
         text = self.equation(eqn, [self._atom(v, known) for v in eqn.invars])
         outs = [scopes.new_key() if v in given else None for v in eqn.outvars]
         known.update({v: out for v, out in zip(eqn.outvars, outs, strict=True) if out is not None})
-        return scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects), pattern_of(text))
+        return scopes.Statement([*outs], layout.parsed(text), None, bool(eqn.effects))
 
     def _atom(self, v: Atom, names: dict[Atom, str], result: bool = False) -> str:
         if not isinstance(v, Literal):
@@ -421,35 +389,6 @@ def _definition(name: str, parameters: Sequence[str], body: Sequence[str]) -> st
 # ---- functions whose derivative is their own, and control flow ------------------------------------------------------
 
 
-class Shaped(str):
-    """An expression for results in another structure than one tuple of them: `pattern` takes it apart, ``({}, {}), {}``."""
-
-    pattern = ""
-
-
-def pattern_of(text: str) -> str:
-    """How the results of an expression are taken apart."""
-    return text.pattern if isinstance(text, Shaped) else ""
-
-
-def _shaped(text: str, groups: Sequence[int]) -> str:
-    """An expression for several groups of so many results: each one alone is it itself, several a tuple."""
-    if sum(groups) == 1:
-        return text if len(groups) == 1 else f"{text}[{list(groups).index(1)}]"
-    found = Shaped(text)
-    parts = ["_" if n == 0 else "{}" if n == 1 else "(" + ", ".join(["{}"] * n) + ")" for n in groups]
-    found.pattern = ", ".join(parts) if len(groups) > 1 else ""
-    return found
-
-
-def _group(texts: Sequence[str]) -> str:
-    return "None" if not texts else _one_or_tuple(texts)
-
-
-def _bound(function: str, consts: Sequence[str]) -> str:
-    return f"jax.tree_util.Partial({', '.join([function, *consts])})" if consts else function
-
-
 def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     name = eqn.params["name"]
     called = spelling_of_equation(name, eqn, args)
@@ -459,28 +398,33 @@ def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
 
 
 def _scan(code: Code, eqn: Equation, args: Sequence[str]) -> str:
-    p = eqn.params
-    consts, carry = contents.scan_counts(p)
-    body = code.loop(p["jaxpr"], "step", args[:consts], [("carry", carry), ("x", len(args) - consts - carry)], [carry])
-    texts = [_bound(body, args[:consts]), _group(args[consts : consts + carry]), _group(args[consts + carry :])]
-    plain = {"length": p["length"] if texts[2] != "None" else None, "reverse": False, "unroll": 1}
-    texts += [f"{key}={p[key]!r}" for key, value in plain.items() if p[key] != value]
-    return _shaped(f"jax.lax.scan({', '.join(texts)})", [carry, len(eqn.outvars) - carry])
+    p, (consts, carry) = eqn.params, contents.scan_counts(eqn.params)
+    plain = {"length": p["length"] if len(args) > consts + carry else None, "reverse": False, "unroll": 1}
+    options = {key: p[key] for key, x in plain.items() if p[key] != x}
+    lists = args[:consts], args[consts : consts + carry], args[consts + carry :]
+    return _of_lists(code.needs("scan_flat"), [code.helper(p["jaxpr"], "step")], lists, eqn, options)
 
 
 def _while(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
     start, stop = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
-    if p["cond_jaxpr"].out_avals[0].shape:  # by `vmap` of what is tested
-        test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
-        lists = ", ".join(f"[{', '.join(group)}]" for group in (args[:start], args[start:stop], args[stop:]))
-        text = f"{code.needs('while_rows')}({test}, {body}, {lists})"
-        return f"{text}[0]" if len(eqn.outvars) == 1 else text
-    count = len(args) - stop
-    test = code.loop(p["cond_jaxpr"], "test", args[:start], [("carry", count)], [])
-    body = code.loop(p["body_jaxpr"], "body", args[start:stop], [("carry", count)], [])
-    texts = [_bound(test, args[:start]), _bound(body, args[start:stop]), _group(args[stop:])]
-    return _shaped(f"jax.lax.while_loop({', '.join(texts)})", [len(eqn.outvars)])
+    rows = p["cond_jaxpr"].out_avals[0].shape  # by `vmap` of what is tested
+    functions = [code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")]
+    lists = args[:start], args[start:stop], args[stop:]
+    return _of_lists(code.needs("while_rows" if rows else "while_flat"), functions, lists, eqn)
+
+
+def _of_lists(
+    name: str,
+    functions: Sequence[str],
+    lists: Sequence[Sequence[str]],
+    eqn: Equation,
+    options: Mapping[str, Any] | None = None,
+) -> str:
+    """A call of a function of the prelude, which gives a tuple."""
+    texts = [*functions, *(f"[{', '.join(each)}]" for each in lists)]
+    texts += [f"{key}={x!r}" for key, x in (options or {}).items()]
+    return f"{name}({', '.join(texts)}){'[0]' * (len(eqn.outvars) == 1)}"
 
 
 def _cond(code: Code, eqn: Equation, args: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ What `jax.grad` became there was run by `jax.grad`, and so on, as outside of `ja
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from types import CodeType
 from typing import Any
@@ -13,6 +14,8 @@ from ...jaxprs import contents
 from ...jaxprs.fence import transformations
 from ...jaxprs.types import Equation, JaxProgram
 from ...places import Place, as_transformation, is_called, serves, transformation, without_own
+from ...tf.ops import control_flow
+from ...tf.programs import statements
 from .inside import frames_of
 
 # A function of more is called as a whole: each operation is run once, and looked at by each pass.
@@ -40,6 +43,22 @@ def is_users(places: Sequence[Sequence[Place]] | None) -> bool:
     return all(places or [()]) and any(not serves(code.co_filename) for each in places or () for code, _ in each)
 
 
+def is_statement(eqn: Equation) -> bool:
+    """Whether AutoGraph made an equation of a statement of the user's, or of whether a loop goes on."""
+    made = _is_of(eqn, statements.__file__, ("if_stmt", "while_stmt", "for_stmt"))
+    return made or _is_of(eqn, control_flow.__file__, ("step",))
+
+
+def is_tensorflows(eqn: Equation) -> bool:
+    """Whether an equation is what became of such a statement, or of a loop or a choice of TensorFlow's."""
+    return is_statement(eqn) or _is_of(eqn, control_flow.__file__, ("cond", "while_loop"))
+
+
+def _is_of(eqn: Equation, file: str, names: Sequence[str]) -> bool:
+    own = itertools.takewhile(lambda place: serves(place[0].co_filename), frames_of(eqn))
+    return any(code.co_filename == file and code.co_name in names for code, _ in own)
+
+
 def function_in(program: JaxProgram) -> CodeType | None:
     """The function that ran all equations of a program."""
     source = source_of(program)
@@ -58,10 +77,11 @@ def places(eqn: Equation, source: str) -> tuple[Place, ...]:
 
 
 def inside_of(eqn: Equation, around: tuple[Place, ...]) -> tuple[Place, ...]:
-    """The functions that ran an equation of a loop. `around`: those that ran the loop, the last of which it is in."""
+    """The functions that ran an equation of a loop or a choice. `around`: those that ran that; a statement is in the last."""
     frames = [place for place in reversed(frames_of(eqn)) if is_called(place[0])]
-    start = next((i for i, (code, _) in enumerate(frames) if code is around[-1][0]), len(frames))
-    return (*around[:-1], *_transformed(frames[start:], transformations(eqn)))
+    start = next((i for i, (code, _) in enumerate(frames) if code is around[-1][0]), None)
+    outer = around if start is None else around[:-1]
+    return (*outer, *_transformed(frames[start or 0 :], transformations(eqn)))
 
 
 # What JAX calls where a linear function runs that `jax.vjp` or `jax.linearize` gave, and says of it that it made it there.

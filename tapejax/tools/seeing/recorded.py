@@ -33,7 +33,7 @@ from .inside import program_of, traced
 from .last_round import LastRounds
 from .layout import names_in
 from .listing import arguments_at, bytecode, handed_on, operands, parameters_of, texts_at, unused
-from .operations import Code, pattern_of, written
+from .operations import Code, written
 from .pullbacks import LinearOp
 from .scopes import Definition, Key, KeyNames, Statement, new_key
 from .sourced import Sourced
@@ -512,7 +512,7 @@ class Writer:
         for i, x in enumerate(line.inputs[count:], count):
             args.append(self.argument(x, i in line.active_ins, scope, filled=x not in given))
         text = self.code.operation(line.op, line.inputs, args, line.active_ins)
-        return [Statement([*outs], layout.parsed(text), pattern=pattern_of(text))]
+        return [Statement([*outs], layout.parsed(text))]
 
     def _as_one(self, name: str, lines: Sequence[Line], wanted: Sequence[Value], scope: Scope) -> Line:
         """A call of a function of JAX's as one operation."""

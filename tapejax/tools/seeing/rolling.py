@@ -60,7 +60,7 @@ class _Rolling:
                 meanings = self.names.expressions()
                 plain = [templates.resolved(s, meanings) for s in run]
                 self.written = [*statements[:begin], *plain, *statements[begin + len(run) :]]
-                alike = [templates.flat(s).shape for s in plain]
+                alike = [(templates.flat(s).shape, s.place) for s in plain]  # an instruction runs once a round
                 rounds = repeated(alike, [s.place[1] for s in run if s.place])
                 if rounds is not None:
                     self._write(rounds._replace(start=begin + rounds.start), rounds.start)

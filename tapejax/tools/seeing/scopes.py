@@ -157,11 +157,6 @@ class KeyNames:
         argument = getattr(self.meanings.get(argument), "id", argument)
         return self.given.get(argument) or (self.hint(argument) if is_key(argument) else argument)
 
-    def key_in_tree(self, key: Key) -> str | None:
-        """The last key of ``params["dense"]["kernel"]``, if that is what is written."""
-        _, path = layout.place_of(self.pending.get(key, self.meanings.get(key))) or ("", ("",))
-        return path[-1] if str(path[-1]).isidentifier() else None
-
     def used(self, keys: Iterable[Key]) -> set[str]:
         """The names in what is written for `keys`, of those that have names."""
         return {self.given.get(key, key) for key in self.roots(keys)}

@@ -297,7 +297,7 @@ class PrintedModule:
 
     def __init__(self, taken: Set[str] = frozenset(), flat: bool = False, width: int = layout.WIDTH):
         self.scope = Taken(taken)
-        self.code = Code(self.scope, lambda arg: self.writer.names.key_in_tree(arg))
+        self.code = Code(self.scope)
         self.flat = flat
         self.writer = recorded.Writer(self.code, derivatives.write)
         self.writer.names.width = width
