@@ -458,14 +458,15 @@ def _scan(call: Structured) -> list[Statement]:
     rows = [jax.lax.index_in_dim(x, -1 if p["reverse"] else 0, keepdims=False) for x in given[carried:]]
     body = call.callee(p["jaxpr"], consts, [*given[:carried], *rows])
     if call.place:
-        flat = _flat("carry", carried)
-        body = body._replace(leaves=[*flat, *_flat("x", len(rows))], results=[(0, *path) for _, path in flat])
+        flat, every = _flat("carry", carried), _flat("", len(body.ends) - carried)
+        ends = [(k, *path) for k, of in enumerate((flat, every)) for _, path in of]
+        body = body._replace(leaves=[*flat, *_flat("x", len(rows))], results=ends)
     carry, row = _group(body.leaves, range(carried)), _group(body.leaves, range(carried, len(given)))
     pairs = [*enumerate(body.results)]
     results = [
         Group([i for i, path in pairs if path[0] == k], [path[1:] for _, path in pairs if path[0] == k]) for k in (0, 1)
     ]
-    parameters = [("carry", carry), ("x" if rows else "_", row)]
+    parameters = [("carry" if carried else "_", carry), ("x" if rows else "_", row)]
     options = {key: p[key] for key, plain in (("reverse", False), ("unroll", 1)) if p[key] != plain}
     texts, name = [call.structure(given, row)], "map"
     if carried or not rows or options or not _is_of_loops(p["jaxpr"]):
@@ -494,14 +495,30 @@ def _while(call: Structured) -> list[Statement]:
             raise Unspellable(call.eqn)
         ends = [call.text(x) for x in given[:2]]
         return _counted(call, counting, consts, [given[0], *given[2:]], ends, call.outputs[2:], 1)
-    test, body = call.callee(p["cond_jaxpr"], call.inputs[:first], given), call.callee(p["body_jaxpr"], consts, given)
-    group = _group(body.leaves, range(len(given)))
-    if [*body.results] != [*group.paths]:
+    functions = (p["cond_jaxpr"], call.inputs[:first]), (p["body_jaxpr"], consts)
+    return _repeated(call, *functions, given, call.outputs, "jax.lax.while_loop")
+
+
+def _repeated(
+    call: Structured,
+    test: tuple[JaxProgram, Values],
+    body: tuple[JaxProgram, Values],
+    given: Values,
+    outputs: Sequence[Any],
+    name: str,
+) -> list[Statement]:
+    """What runs `body` while `test` holds, each a program and what it closes over, by a function of this `name`."""
+    changed = call.callee(*body, given)
+    if call.place:
+        flat = _flat("carry", len(given))
+        changed = changed._replace(leaves=flat, results=[path for _, path in flat])
+    group = _group(changed.leaves, range(len(given)))
+    if [*changed.results] != [*group.paths]:
         raise Unspellable(call.eqn)
-    tested, tests = call.function(test, call.inputs[:first], [("carry", group)], [Group([0], [()])])
-    changed, changes = call.function(body, consts, [("carry", group)], [group])
-    expression = _applied("while_loop", [tests, changes, call.structure(given, group)])
-    return [tested, changed, call.statement(expression, call.outputs, [group])]
+    advance, advances = call.function(changed, body[1], [("carry", group)], [group])
+    hold, holds = call.function(call.callee(*test, given), test[1], [("carry", group)], [Group([0], [()])], "test")
+    args = [ast.Name(holds, ast.Load()), ast.Name(advances, ast.Load()), call.structure(given, group)]
+    return [hold, advance, call.statement(ast.Call(layout.parsed(name), args, []), outputs, [group])]
 
 
 def _counting(program: JaxProgram, closed: int, others: int = 0) -> Any | None:
@@ -605,18 +622,12 @@ def _reversible(call: Structured) -> list[Statement]:
     inputs = [v.val if isinstance(v, Literal) else known[v] for v in loop.invars]
     first, closed = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     test, body = contents.open_jaxpr(p["cond_jaxpr"]), contents.open_jaxpr(p["body_jaxpr"])
-    given, group = (
-        inputs[closed + 1 :],
-        _group(_flat("carry", len(inputs) - closed - 1), range(len(inputs) - closed - 1)),
+    after = _without(body, p["body_nconsts"])
+    functions = (
+        (_without(test, first), inputs[:first]),
+        (after.replace(outvars=after.outvars[1:]), inputs[first:closed]),
     )
-    parameters, after = [("carry", group)], _without(body, p["body_nconsts"])
-    changed = call.callee(after.replace(outvars=after.outvars[1:]), inputs[first:closed], given)
-    advance, advances = call.function(changed, inputs[first:closed], parameters, [group])
-    tested = call.callee(_without(test, first), inputs[:first], given)
-    hold, holds = call.function(tested, inputs[:first], parameters, [Group([0], [()])], "test")
-    args = [ast.Name(holds, ast.Load()), ast.Name(advances, ast.Load()), call.structure(given, group)]
-    expression = ast.Call(ast.Name(call.writer.code.needs("while_loop"), ast.Load()), args, [])
-    return [hold, advance, call.statement(expression, call.outputs[1:], [group])]
+    return _repeated(call, *functions, inputs[closed + 1 :], call.outputs[1:], call.writer.code.needs("while_loop"))
 
 
 def _without(jaxpr: Any, i: int) -> Any:
@@ -638,7 +649,7 @@ def _group(leaves: Sequence[Leaf], positions: Sequence[int]) -> Group:
 
 def _is_of_loops(program: JaxProgram) -> bool:
     """Whether a function is of the file in which JAX has its loops: that which `map` or `fori_loop` makes."""
-    return "control_flow" in ran_by.source_of(program)
+    return "_src/lax/control_flow" in ran_by.source_of(program)
 
 
 def _applied(name: str, args: Sequence[str | ast.expr], options: Mapping[str, Any] | None = None) -> ast.expr:

@@ -145,7 +145,7 @@ class EquationReader:
 
         inside = ValueSet(self.known[v] for each in forward for v in each.outvars if v in self.known)
         self.entries[:] = [entry for entry in self.entries if inside.isdisjoint(entry.outputs)]
-        self._note(RuledOp(op, call), (*results, *inputs, *outer), step.outputs, places)
+        self._note(_ruled(op, call), (*results, *inputs, *outer), step.outputs, places)
 
     def _operation(self, equations: Sequence[Equation], outs: Sequence[Any], places: tuple[Place, ...]) -> None:
         ins = _read_by(equations)
@@ -221,16 +221,11 @@ def _between(program: JaxProgram, wanted: Sequence[Any], given: Set[Any]) -> tup
     return equations[::-1], [*others, *left]
 
 
-class RuledOp(Op):
-    """A call of a function with a gradient of the user's: of so many `results`, and of what it was `given`."""
-
-    __slots__ = ("results", "given")
-
-    def __init__(self, op: RuleOp, fn: Callable[..., Any]):
-        super().__init__(op.name, fn)
-        names = () if op.code is None else op.code.co_varnames[: op.code.co_argcount]
-        vars(fn)["__signature__"] = Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in names])
-        self.results, self.given = op.results, op.given
+def _ruled(op: RuleOp, fn: Callable[..., Any]) -> RuleOp:
+    """`fn` as the operation `op`, with the names of its function's parameters."""
+    names = () if op.code is None else op.code.co_varnames[: op.code.co_argcount]
+    vars(fn)["__signature__"] = Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in names])
+    return RuleOp(op.name, fn, op.code, op.results, op.given)
 
 
 def _name(equations: Sequence[Equation]) -> str:

@@ -45,18 +45,18 @@ def is_users(places: Sequence[Sequence[Place]] | None) -> bool:
 
 def is_statement(eqn: Equation) -> bool:
     """Whether AutoGraph made an equation of a statement of the user's, or of whether a loop goes on."""
-    made = _is_of(eqn, statements.__file__, ("if_stmt", "while_stmt", "for_stmt"))
-    return made or _is_of(eqn, control_flow.__file__, ("step",))
+    own = {(code.co_filename, code.co_name) for code in _own(eqn)}
+    kinds = {(statements.__file__, name) for name in ("if_stmt", "while_stmt", "for_stmt")}
+    return not own.isdisjoint({*kinds, (control_flow.__file__, "step")})
 
 
 def is_tensorflows(eqn: Equation) -> bool:
     """Whether an equation is what became of such a statement, or of a loop or a choice of TensorFlow's."""
-    return is_statement(eqn) or _is_of(eqn, control_flow.__file__, ("cond", "while_loop"))
+    return is_statement(eqn) or any(code.co_filename == control_flow.__file__ for code in _own(eqn))
 
 
-def _is_of(eqn: Equation, file: str, names: Sequence[str]) -> bool:
-    own = itertools.takewhile(lambda place: serves(place[0].co_filename), frames_of(eqn))
-    return any(code.co_filename == file and code.co_name in names for code, _ in own)
+def _own(eqn: Equation) -> list[CodeType]:
+    return [code for code, _ in itertools.takewhile(lambda place: serves(place[0].co_filename), frames_of(eqn))]
 
 
 def function_in(program: JaxProgram) -> CodeType | None:

@@ -141,7 +141,7 @@ def f(x, w):  # for w: float32[3]
 """)
 def many_rounds(x, w):
     h = x
-    for i in tf.range(3000):
+    for i in tf.range(3000):  # noqa: B007
         h = tf.tanh(h * w) + 0.1
         h = h - tf.reduce_mean(h)
     return tf.reduce_sum(h * h)
