@@ -459,8 +459,8 @@ def _scan(call: Structured) -> list[Statement]:
     body = call.callee(p["jaxpr"], consts, [*given[:carried], *rows])
     if call.place:
         flat, every = _flat("carry", carried), _flat("", len(body.ends) - carried)
-        ends = [(k, *path) for k, of in enumerate((flat, every)) for _, path in of]
-        body = body._replace(leaves=[*flat, *_flat("x", len(rows))], results=ends)
+        paths: list[Path] = [(k, *path) for k, of in enumerate((flat, every)) for _, path in of]
+        body = body._replace(leaves=[*flat, *_flat("x", len(rows))], results=paths)
     carry, row = _group(body.leaves, range(carried)), _group(body.leaves, range(carried, len(given)))
     pairs = [*enumerate(body.results)]
     results = [
