@@ -20,7 +20,7 @@ import numpy as np
 from ...jaxprs import contents
 from ...jaxprs.fence import Literal, Tracer
 from ...jaxprs.types import Equation, JaxProgram, Value, Values
-from ...places import Place, serves
+from ...places import Place, is_jaxs, serves
 from ...tape import active
 from ...tape.recording import Entry, Recording
 from ...tf.ops import loops
@@ -70,7 +70,7 @@ def callee_of(
         callers = [ran_by.inside_of(eqn, place)[depth:] for eqn in jaxpr.eqns]
         codes = {each[0][0] for each in callers if each and depth == len(place)}
         code = codes.pop() if len(codes) == 1 else None
-    users = jaxpr.eqns == [] or any(not serves(code.co_filename) for each in callers or () for code, _ in each)
+    users = jaxpr.eqns == [] or any(not is_jaxs(code.co_filename) for each in callers or () for code, _ in each)
     arguments, paths = (info.arg_names or (), info.result_paths or ()) if info else ((), ())
     known = len(arguments) == len(jaxpr.invars) and len(paths) == len(jaxpr.outvars) and not place
     if callers is None or not users or contents.consts_of(program) or not (known or at_once):
@@ -149,10 +149,10 @@ class Structured:
         (eqn,) = contents.open_jaxpr(program).eqns
         self.writer, self.line, self.eqn, self.scope, self.params = writer, line, eqn, scope, eqn.params
         # AutoGraph made it of a statement, so that what its functions store is the user's
-        self.is_statement = ran_by.is_statement(eqn)
+        self.is_statement = (origin := ran_by.origin(eqn)) == "statement"
         self.calls = line.calls[: len(line.calls) - self.is_statement]  # around its functions
         # of what TensorFlow made it
-        self.place = tuple([(each.code, each.place) for each in line.calls]) if ran_by.is_tensorflows(eqn) else ()
+        self.place = tuple([(each.code, each.place) for each in line.calls]) if origin else ()
         jaxpr = contents.open_jaxpr(program)
         known = dict(zip(jaxpr.invars, line.inputs, strict=True))
         known |= dict(zip(jaxpr.constvars, contents.consts_of(program), strict=True))

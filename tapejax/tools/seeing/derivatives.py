@@ -197,7 +197,8 @@ class _Derivative:
         constant += [self.own[i] for i in Graph(self.own).before(self.aux) if made.isdisjoint(self.own[i].outputs)]
         if constant:
             self.varying.update(each.inputs[i] for each in constant for i in each.active_ins)
-            local.update(x for each in constant for x in each.outputs)
+            optional = self.writer.sourced.optional  # which are written where they are used
+            local.update(x for each in constant for x in each.outputs if x not in optional)
             lines = sorted([*self.inside, *constant], key=self._position)
             actives = (tuple([i for i, x in enumerate(line.inputs) if x in local]) for line in lines)
             self.inside = [line._replace(active_ins=ins) for line, ins in zip(lines, actives, strict=True)]

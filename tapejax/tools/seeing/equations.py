@@ -24,7 +24,7 @@ from ...tf.ops.custom_gradient import RuleOp, custom_gradient
 from ...tf.values.staging import TracedStep
 from ..writing.graph import ValueSet
 from .inside import CASTS, frames_of
-from .ran_by import EQUATIONS, inside_of, is_statement, is_users, ran_by, source_of
+from .ran_by import EQUATIONS, inside_of, is_users, origin, ran_by, source_of
 
 
 def run(
@@ -105,7 +105,7 @@ class EquationReader:
     def _rounds(self, equations: Sequence[Equation], places: tuple[Place, ...]) -> bool:
         """Runs what AutoGraph made of the user's ``for`` or ``while`` round by round, where their number is known."""
         (eqn, *others) = equations
-        if others or eqn.primitive.name != "scan" or not is_statement(eqn):
+        if others or eqn.primitive.name != "scan" or origin(eqn) != "statement":
             return False
         body, (consts, carried) = contents.open_jaxpr(eqn.params["jaxpr"]), contents.scan_counts(eqn.params)
         columns, callers = eqn.invars[consts + carried :], [inside_of(each, places) for each in body.eqns]

@@ -43,20 +43,12 @@ def is_users(places: Sequence[Sequence[Place]] | None) -> bool:
     return all(places or [()]) and any(not serves(code.co_filename) for each in places or () for code, _ in each)
 
 
-def is_statement(eqn: Equation) -> bool:
-    """Whether AutoGraph made an equation of a statement of the user's, or of whether a loop goes on."""
-    own = {(code.co_filename, code.co_name) for code in _own(eqn)}
-    kinds = {(statements.__file__, name) for name in ("if_stmt", "while_stmt", "for_stmt")}
-    return not own.isdisjoint({*kinds, (control_flow.__file__, "step")})
-
-
-def is_tensorflows(eqn: Equation) -> bool:
-    """Whether an equation is what became of such a statement, or of a loop or a choice of TensorFlow's."""
-    return is_statement(eqn) or any(code.co_filename == control_flow.__file__ for code in _own(eqn))
-
-
-def _own(eqn: Equation) -> list[CodeType]:
-    return [code for code, _ in itertools.takewhile(lambda place: serves(place[0].co_filename), frames_of(eqn))]
+def origin(eqn: Equation) -> str:
+    """What became an equation: a "statement" of the user's under AutoGraph, or whether a loop goes on; a "call" of a loop or a
+    choice of TensorFlow's; else ""."""
+    own = itertools.takewhile(lambda place: serves(place[0].co_filename), frames_of(eqn))
+    names = {code.co_name for code, _ in own if code.co_filename in (statements.__file__, control_flow.__file__)}
+    return "statement" if names & {"if_stmt", "while_stmt", "for_stmt", "step"} else "call" if names else ""
 
 
 def function_in(program: JaxProgram) -> CodeType | None:

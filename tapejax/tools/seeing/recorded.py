@@ -441,8 +441,10 @@ class Writer:
         return key
 
     def common(self, values: Sequence[Value]) -> Path:
-        """The path of the smallest tree that has these values of one."""
-        return trees.common_path(self.places[x] for x in values)
+        """The path of the smallest tree that has these values of one; of all its leaves it is the tree itself."""
+        paths = [self.places[x] for x in values]
+        every = len(jax.tree.leaves(self.shapes.get(paths[0][0])))
+        return paths[0][:1] if len(paths) == every else trees.common_path(paths)
 
     def want_trees(self, values: Sequence[Value], scope: Scope) -> None:
         """Has the trees made that these values have all leaves of."""

@@ -84,8 +84,7 @@ def sgd(params, grads):
 
 def f(params, x, y):  # for x: float32[5,3], y: float32[5,1]
     for _ in range(2):
-        grads = gradients(params, x, y)
-        params = sgd(params, grads)
+        params = sgd(params, gradients(params, x, y))
     loss = loss_fn(params, x, y)
     return loss
 """

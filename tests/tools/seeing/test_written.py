@@ -581,16 +581,19 @@ def write_own_gradient():
 OWN_GRADIENT = """\
 @jax.custom_vjp
 def swell(x):
-    return x * jnp.exp(x)
+    e = jnp.exp(x)
+    return x * e
 
 
 def swell_fwd(x):
-    return swell(x), (jnp.exp(x),)
+    value = swell(x)
+    e = jnp.exp(x)
+    return value, (e,)
 
 
-def swell_bwd(residuals, b):
+def swell_bwd(residuals, dy):
     (a,) = residuals
-    return (b * jnp.sin(a),)
+    return (dy * jnp.sin(a),)
 
 
 swell.defvjp(swell_fwd, swell_bwd)

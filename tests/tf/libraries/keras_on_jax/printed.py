@@ -116,7 +116,10 @@ def test_a_model_has_the_name_that_the_program_has_for_it_and_no_constants_as_pa
         'def forecaster(params, sequences):\n    return dense(params["last"], rnn(params["cell"]["lstm_cell"], sequences))'
         in function.code
     )
-    assert "def step(kernel, recurrent_kernel, bias, carry, x):\n" in function.code
+    assert (
+        "    def body(states, current_input):\n        t0, output_t = lstm_cell(params, current_input, "
+        in function.code
+    )
     assert "(jnp.zeros((5, 4), jnp.float32), jnp.zeros((5, 4), jnp.float32))" in function.code
     space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
     exec(compile(function.code, "<printed>", "exec"), space)
