@@ -248,7 +248,7 @@ class Structured:
         gives the names of other parameters."""
         known = dict(enumerate(own))
         if self.is_statement:
-            known = {len(body.ends): target_of(self.line.calls[-1].code, self.line.calls[-1].place)} | self.called
+            known = {len(body.ends): target_of(*self.place[-1])} | self.called
         named = ((x, known[i]) for i, x in enumerate(body.given) if known.get(i))
         self.writer.names.hints |= {inner.key(x): name for x, name in named}
         return []

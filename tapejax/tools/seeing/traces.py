@@ -38,7 +38,8 @@ def recording_of(entry: Entry) -> Recording | None:
         except Exception:  # an input was donated, or what is called cannot run here
             return None
     graph = Graph([] if recording is None else recording.entries)
-    lost = linked(entry) - {i for i, x in enumerate(entry.inputs) if graph.uses(x)}
+    # constants of the trace are made anew
+    lost = linked(entry) - {i for i, x in enumerate(entry.inputs) if graph.uses(x) or not isinstance(x, jax.Array)}
     return None if lost else recording
 
 

@@ -251,6 +251,22 @@ def test_what_a_rule_keeps_of_its_function_has_no_derivative(way):
     np.testing.assert_allclose(gradient, tape.gradient(y, x).numpy(), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "make", [lambda: tf.constant([1.0, 2.0, 3.0]), lambda: tf.constant(np.float32([3, 1, 2])), lambda: tf.eye(3)[1]]
+)
+def test_constants_that_are_made_inside_leave_the_function_its_lines(make):
+    @tf.function
+    def scaled(x, w):
+        a = make()
+        h = tf.tanh(x * a)
+        return tf.reduce_sum(h * w + a)
+
+    x, w = jnp.array([0.1, 0.5, 0.9]), jnp.array([1.0, -1.0, 2.0])
+    function = tf.code(scaled, x, w)
+    assert "    h = jnp.tanh(x * " in function.code
+    np.testing.assert_allclose(pasted(function)(x * 2.0, w), scaled(x * 2.0, w), rtol=1e-6)
+
+
 def test_what_a_rule_closes_over_is_a_parameter_without_a_derivative():
     @tf.function
     def f(x):
