@@ -209,7 +209,8 @@ class Structured:
         self._name_results(body, inner, of_call or self.is_statement and len(body.ends) == len(results) == 1)
         own = list(parameters_of(body.code)) if body.code is not None else []
         if self.place:
-            own = self._name_given(body, inner, own)
+            self._name_given(body, inner, own)
+            own = []
         keys, head = list[Key](), list[Statement]()
         for i, (default, group) in enumerate(parameters):
             leaves = [inner.key(body.given[j]) for j in group.positions]
@@ -243,15 +244,13 @@ class Structured:
         for key in keys if alone else ():
             hints.pop(key, None)
 
-    def _name_given(self, body: Callee, inner: Scope, own: Sequence[str]) -> list[str]:
-        """Names what TensorFlow hands to a function: as its `own` parameters, or as what a statement stores the next value under;
-        gives the names of other parameters."""
+    def _name_given(self, body: Callee, inner: Scope, own: Sequence[str]) -> None:
+        """Names what TensorFlow hands to a function: as its `own` parameters, or what a statement stores the next value under."""
         known = dict(enumerate(own))
         if self.is_statement:
             known = {len(body.ends): target_of(*self.place[-1])} | self.called
         named = ((x, known[i]) for i, x in enumerate(body.given) if known.get(i))
         self.writer.names.hints |= {inner.key(x): name for x, name in named}
-        return []
 
     def _continued(self, calls: Sequence[Running]) -> Sequence[Running]:
         """What ran an operation of a function, in the call that the statement is in of which AutoGraph made it."""
@@ -627,7 +626,9 @@ def _reversible(call: Structured) -> list[Statement]:
         (_without(test, first), inputs[:first]),
         (after.replace(outvars=after.outvars[1:]), inputs[first:closed]),
     )
-    return _repeated(call, *functions, inputs[closed + 1 :], call.outputs[1:], call.writer.code.needs("while_loop"))
+    statements = _repeated(call, *functions, inputs[closed + 1 :], call.outputs[1:], "while_loop")
+    call.writer.code.needs("while_loop")  # not where the loop cannot be written
+    return statements
 
 
 def _without(jaxpr: Any, i: int) -> Any:

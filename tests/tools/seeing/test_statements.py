@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from test_computed_trees import pasted
 
 import tapejax as tf
 
@@ -254,12 +255,6 @@ def left_early(x, w):
             break
         h = h * 2.0 + w
     return tf.reduce_sum(h)
-
-
-def pasted(function):
-    space = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
-    exec(compile(function.code, "<pasted>", "exec"), space)
-    return space["f"]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
