@@ -130,6 +130,7 @@ class Capture:
         self.differentiable = differentiable
         self.incomplete = False
         self.ran: list[tuple[Op, Values, Any]] = []  # the operations of the program, with inputs and outputs
+        self.bodies: list[Body] = []  # of its loops and branches
 
     def trace(self, body: Callable, *tracers: Array) -> Pytree:
         """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
@@ -301,20 +302,30 @@ class TracedStep(NamedTuple):
         return not values and (self.op.key is not self.op or self.op.in_trace)
 
 
+class Body(NamedTuple):
+    """A program as it was traced, and the operations among its equations. Around it are its constants what `constants` says."""
+
+    program: JaxProgram
+    constants: Values
+    ran: Sequence[TracedStep]
+
+    @classmethod
+    def of(cls, closed: JaxProgram, ran: Iterable[tuple[Op, Values, Any]]) -> Body:
+        """The program without its constants, which may be tracers of the trace around it: these it would keep alive."""
+        steps = (TracedStep(op, _operands(ins), _operands(jax.tree.leaves(outs))) for op, ins, outs in ran)
+        constants = _operands(contents.consts_of(closed))
+        return cls(contents.open_jaxpr(closed), constants, [step for step in steps if step.is_known()])
+
+
 class Trace(NamedTuple):
-    """A program as it was traced by the Python function with that `code`, and the operations among its equations.
+    """A program as it was traced by the Python function with that `code`: the last of `bodies`, which has the others in it.
 
     Its inputs are the arguments; what it reads of state are equations, and the `constants` are in it, by their identities.
     """
 
-    program: JaxProgram
     code: CodeType
     constants: Sequence[int]
-    ran: Sequence[TracedStep]
-
-    def is_state(self, eqn: Equation) -> bool:
-        """Whether an equation is what is read of state."""
-        return eqn.primitive is _variable
+    bodies: Sequence[Body]
 
 
 class Compiled:
@@ -499,8 +510,7 @@ class Staged(Compiled):
             raise failure[0]
         self.outputs = self._counts[0]
         self.results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in closed.out_avals[: self.outputs]]
-        steps = itertools.starmap(_step, capture.ran)
-        self._ran = [step for step in steps if step.is_known()]
+        self.bodies = [*capture.bodies, Body.of(closed, capture.ran)]
         for slot in (*self.slots, *self.created):
             slot.before = None  # let go of what belongs to the trace
         if not self.created:
@@ -527,7 +537,7 @@ class Staged(Compiled):
         """Has those who look at its calls on a tape see how it came about: `code` is that of the function which was traced."""
         for op in (self.op, self.noted):
             if isinstance(op, JointOp):
-                op.trace = Trace(self._closed, code, [*self._identities], self._ran)
+                op.trace = Trace(code, [*self._identities], self.bodies)
 
     @property
     def portable(self) -> bool:
@@ -565,10 +575,9 @@ class Staged(Compiled):
                 capture.create(slot.holder, slot.attribute)
 
 
-def _step(op: Op, inputs: Values, outputs: Any) -> TracedStep:
-    """An operation that ran in a trace. Of a value of that the variable says which it is; those of traces inside stay."""
-    sides = ([x.val if type(x) is StagingTracer else x for x in side] for side in (inputs, jax.tree.leaves(outputs)))
-    return TracedStep(op, *map(tuple, sides))
+def _operands(values: Values) -> tuple[Any, ...]:
+    """Of values of the trace the variables, which say which they are; those of traces inside stay."""
+    return tuple([x.val if type(x) is StagingTracer else x for x in values])
 
 
 def _void(created: Iterable[Slot]) -> None:
@@ -601,13 +610,15 @@ class Threaded:
         self._bodies = [body for body, _ in bodies]
         self._staged: list[Staged] = []
         self._slots: dict[tuple[int, str], Slot] = {}
-        if reading.context.capture is not None:
+        if (capture := reading.context.capture) is not None:
             self._staged = [
                 staged_after_creation(body, arrays, "body")
                 if creates
                 else Staged(body, [abstract(x) for x in arrays], "body")
                 for body, arrays in bodies
             ]
+            for staged in self._staged:
+                capture.bodies += staged.bodies
         for staged in self._staged:
             if staged.created:
                 raise ValueError(
@@ -695,15 +706,12 @@ def _traced(op: Op, values: Values) -> Any:
 class JointOp(Op):
     """A call of a `function`. An input of one of its results is connected to all of them, if only by a gradient of zero.
 
-    `trace` is how its program came about, for whoever looks at it.
+    `trace` is how its program came about, for whoever looks at it, if that is known.
     """
 
     __slots__ = ("trace",)
     in_trace = True
-
-    def __init__(self, name: str, fn: Callable):
-        super().__init__(name, fn)
-        self.trace: Trace | None = None
+    trace: Trace
 
     def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
         links = super()._find_links(entry, perturbed)

@@ -18,12 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs import contents
-from ...jaxprs.fence import Literal, Tracer
+from ...jaxprs.fence import Literal, Tracer, eval_jaxpr
 from ...jaxprs.types import Equation, JaxProgram, Value, Values
 from ...places import Place, is_jaxs, serves
 from ...tape import active
 from ...tape.recording import Entry, Recording
 from ...tf.ops import loops
+from ..writing.congruence import close
 from ..writing.files import source_of
 from ..writing.graph import ValueMap, ValueSet
 from . import equations, layout, mapped, ran_by, rolling, scopes, transforms, trees
@@ -32,6 +33,7 @@ from .inside import traced
 from .listing import bytecode, parameters_of, target_of
 from .recorded import Scope, Writer
 from .regions import restricted
+from .retraced import Retraced
 from .scopes import Definition, Key, Statement, new_key
 from .spelling import Unspellable
 from .trees import Path
@@ -58,6 +60,7 @@ def callee_of(
     at_once: bool = False,
     place: tuple[Place, ...] = (),
     depth: int = 0,
+    retraced: Retraced | None = None,
 ) -> Callee:
     """The function that became a program, of `consts`, which it closes over, and of copies of what it is `given`.
 
@@ -76,7 +79,9 @@ def callee_of(
     if callers is None or not users or contents.consts_of(program) or not (known or at_once):
         raise Unspellable(program)
     copies = [jnp.array(x) for x in given]  # as they are, even if weakly typed
-    ends = equations.run(jaxpr, callers, [*consts, *copies], (), recording.entries)
+    ends = equations.run(jaxpr, callers, [*consts, *copies], (), recording.entries, retraced or Retraced())
+    if retraced is not None and not all(map(close, ends, eval_jaxpr(jaxpr, (), *consts, *copies))):
+        raise Unspellable(program)
     folded = transforms.folded(recording, ends)
     leaves = [_leaf(name) for name in arguments[len(consts) :]] if known else []
     results = [_leaf(path)[1] for path in paths] if known else []
@@ -160,11 +165,15 @@ class Structured:
         self.active = ValueSet(line.inputs[i] for i in line.active_ins)
         made = dict(zip(jaxpr.outvars, line.outputs, strict=True))
         self.outputs = [made.get(v) for v in eqn.outvars]  # None for what nobody reads
+        self.retraced: Retraced | None = getattr(line.op, "retraced", None)
         self.called: dict[int, str] = {}  # what a statement stores its results under
 
     def callee(self, program: JaxProgram, consts: Values, given: Values, at_once: bool = False) -> Callee:
         """A function in it, see `callee_of`."""
-        return callee_of(program, consts, given, at_once or bool(self.place), self.place, len(self.calls))
+        self.given = given
+        return callee_of(
+            program, consts, given, at_once or bool(self.place), self.place, len(self.calls), self.retraced
+        )
 
     def text(self, x: Value) -> ast.expr:
         """What is written for an input."""
@@ -251,6 +260,14 @@ class Structured:
             known = {len(body.ends): target_of(*self.place[-1])} | self.called
         named = ((x, known[i]) for i, x in enumerate(body.given) if known.get(i))
         self.writer.names.hints |= {inner.key(x): name for x, name in named}
+        inputs = ValueSet(self.inputs)
+        for x, start in zip(body.given, self.given, strict=True):  # state has the name that it begins with
+            if (
+                inner.key(x) not in self.writer.names.hints
+                and start in inputs
+                and isinstance(text := self.text(start), ast.Name)
+            ):
+                self.writer.names.arguments[inner.key(x)] = text.id
 
     def _continued(self, calls: Sequence[Running]) -> Sequence[Running]:
         """What ran an operation of a function, in the call that the statement is in of which AutoGraph made it."""
@@ -467,14 +484,19 @@ def _scan(call: Structured) -> list[Statement]:
     ]
     parameters = [("carry" if carried else "_", carry), ("x" if rows else "_", row)]
     options = {key: p[key] for key, plain in (("reverse", False), ("unroll", 1)) if p[key] != plain}
-    texts, name = [call.structure(given, row)], "map"
-    if carried or not rows or options or not _is_of_loops(p["jaxpr"]):
-        texts, name = [call.structure(given, carry), *texts], "scan"
+    read = ValueSet(x for each in body.entries for x in each.inputs) | ValueSet(body.ends)
+    if call.place and len(body.ends) == carried and read.isdisjoint(body.given[carried:]):
+        parameters, results = [("_", Group(row.positions[:1], [()][: len(rows)])), parameters[0]], results[:1]
+        name, first, options = "fori_loop", [ast.Constant(0), ast.Constant(p["length"])], {}
+        texts = [call.structure(given, carry)]
+    elif carried or not rows or options or not (call.place or _is_of_loops(p["jaxpr"])):
+        name, first, texts = "scan", [], [call.structure(given, carry), call.structure(given, row)]
         options |= {} if rows else {"length": p["length"]}
     else:
+        name, first, texts = "map", [], [call.structure(given, row)]
         parameters, results = parameters[1:], results[1:]
     function, of = call.function(body, consts, parameters, results)
-    return [function, call.statement(_applied(name, [of, *texts], options), call.outputs, results)]
+    return [function, call.statement(_applied(name, [*first, of, *texts], options), call.outputs, results)]
 
 
 def _flat(name: str, count: int) -> list[Leaf]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -25,22 +25,38 @@ from ...tf.values.staging import TracedStep
 from ..writing.graph import ValueSet
 from .inside import CASTS, frames_of
 from .ran_by import EQUATIONS, inside_of, is_users, origin, ran_by, source_of
+from .retraced import Retraced
 
 
 def run(
-    jaxpr: JaxProgram, callers: Sequence[Sequence[Place]], inputs: Values, around: Sequence[Place], entries: list[Entry]
+    jaxpr: JaxProgram,
+    callers: Sequence[Sequence[Place]],
+    inputs: Values,
+    around: Sequence[Place],
+    entries: list[Entry],
+    retraced: Retraced,
 ) -> list[Value]:
     """The results of a function, whose operations become `entries`. `callers`: what ran each equation; `around`: what ran it."""
     known: dict[Any, Value] = dict(zip(jaxpr.invars, inputs, strict=True))
-    return EquationReader(jaxpr, known, entries).entire(callers, around)
+    return EquationReader(jaxpr, known, entries, retraced).entire(callers, around)
+
+
+class BodiesOp(Op):
+    """A loop or a choice that became one equation; `retraced`: the operations that are known of its bodies."""
+
+    __slots__ = ("retraced",)
+
+    def __init__(self, name: str, fn: Callable[..., Any], retraced: Retraced):
+        super().__init__(name, fn)
+        self.retraced = retraced
 
 
 class EquationReader:
     """A run of the equations of a function, of whose values some are `known`; its operations become `entries`.
 
     Args:
+      retraced: the operations that are known to have run in it and in its bodies.
       lifted: what stands for its constants, by their identities.
-      steps: operations that are known to have made variables, by these.
     """
 
     def __init__(
@@ -48,11 +64,11 @@ class EquationReader:
         jaxpr: JaxProgram,
         known: dict[Any, Value],
         entries: list[Entry],
+        retraced: Retraced,
         lifted: dict[int, Value] | None = None,
-        steps: Mapping[Any, TracedStep] | None = None,
     ):
         self.jaxpr, self.known, self.entries = jaxpr, known, entries
-        self.lifted, self.steps = lifted or {}, steps or {}
+        self.retraced, self.steps, self.lifted = retraced, retraced.steps(jaxpr), lifted or {}
         self.constants = [v for v in known if v not in jaxpr.invars]
 
     def read(self, atoms: Sequence[Any]) -> list[Value]:
@@ -98,7 +114,7 @@ class EquationReader:
         own = None if called is None else ran_by(body := contents.open_jaxpr(called), source_of(called))
         if not own or body.constvars or not is_users(own):
             return False
-        results = run(body, own, self.read(first.invars), places, self.entries)
+        results = run(body, own, self.read(first.invars), places, self.entries, self.retraced)
         self.known.update(zip(first.outvars, results, strict=True))
         return True
 
@@ -119,7 +135,7 @@ class EquationReader:
             self._note(Op("unstack", list), [column], [], places)
             every.append(self.entries[-1].outputs)
         for row in zip(*every, strict=True) if every else [()] * eqn.params["length"]:
-            carry = run(body, callers, [*first, *carry, *row], (), self.entries)
+            carry = run(body, callers, [*first, *carry, *row], (), self.entries, self.retraced)
         self.known.update(zip(eqn.outvars, carry, strict=True))
         return True
 
@@ -151,7 +167,9 @@ class EquationReader:
         ins = _read_by(equations)
         program = self.jaxpr.replace(invars=ins, eqns=equations, outvars=outs)
         evaluated = functools.partial(run_equation, self.lifted)
-        op = Op(_name(equations), lambda *inputs: evaluate(program, inputs, evaluated, lifted=self.lifted))
+        op = BodiesOp(
+            _name(equations), lambda *inputs: evaluate(program, inputs, evaluated, lifted=self.lifted), self.retraced
+        )
         self._note(op, ins, outs, places)
 
     def _note(self, op: Op, ins: Sequence[Any], outs: Sequence[Any], places: tuple[Place, ...]) -> None:

@@ -23,6 +23,7 @@ from .equations import run
 from .inside import program_of
 from .ran_by import is_users, ran_by, source_of
 from .regions import parts
+from .retraced import Retraced
 
 
 def recording_of(entry: Entry, recording: Recording) -> Recording | None:
@@ -39,7 +40,7 @@ def recording_of(entry: Entry, recording: Recording) -> Recording | None:
             places = None if called is None else ran_by(*called)
             if called is None or called[0].constvars or not places or not is_users(places):
                 return None
-            return adopted(inside, run(called[0], places, entry.inputs, (), inside.entries), entry)
+            return adopted(inside, run(called[0], places, entry.inputs, (), inside.entries, Retraced()), entry)
         except Exception:  # an input was donated, or what is called cannot run here
             return None
 

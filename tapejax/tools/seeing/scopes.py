@@ -282,7 +282,10 @@ def _moved(
         changed = layout.replaced(s.expression, {out: expression})
         heads = ", ".join("_" if o is None else names.hint(o) or "t0" for o in s.outs)
         shown = layout.statement(f"{heads} = ", names.likely(changed), INDENT * depth, names.width)
-        own = moved.origins and {*moved.origins} == {*s.origins}  # of one line of the user's
+        # of one line of the user's; of a function that may be among others
+        own = (
+            moved.origins and {*moved.origins} <= {*s.origins} and (moved.function or {*s.origins} <= {*moved.origins})
+        )
         if max(map(len, shown)) > names.width or len(shown) > 1 and not own:
             return False
         new[i] = replace(s, expression=changed, origins=(*origins, *s.origins))

@@ -8,18 +8,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...jaxprs import contents
 from ...jaxprs.dependence import has_tangent, kind_of
-from ...jaxprs.fence import Literal, Tracer, Var
-from ...jaxprs.types import Equation
+from ...jaxprs.fence import Literal, Tracer
 from ...tape import active
 from ...tape.recording import Entry, Recording
-from ...tf.values import staging
 from ...tf.values.staging import Trace
 from ..writing.graph import Graph
 from .equations import EquationReader
 from .jitted import adopted
-from .ran_by import ran_by, source_of
+from .ran_by import ran_by
+from .retraced import Retraced
 from .spelling import Unspellable
 
 
@@ -28,7 +26,7 @@ def recording_of(entry: Entry) -> Recording | None:
 
     None where that is not known, or its program asks Python for something.
     """
-    trace: Trace | None = entry.op.trace  # type: ignore[attr-defined]
+    trace: Trace | None = getattr(entry.op, "trace", None)
     if trace is None or any(isinstance(x, Tracer) for x in entry.inputs):
         return None
     inside = Recording()
@@ -47,23 +45,22 @@ def _run(trace: Trace, entry: Entry, entries: list[Entry]) -> list[Any]:
     """Runs the program of a call; its operations become `entries`.
 
     Raises:
-      Unspellable: it asks Python for something, or reads state that it has changed.
+      Unspellable: it asks Python for something.
     """
-    jaxpr, constants = contents.open_jaxpr(trace.program), contents.consts_of(trace.program)
+    jaxpr, constants, _ = trace.bodies[-1]
     equations = [eqn for eqn in jaxpr.eqns if eqn.outvars]  # others print
     constvars, outvars = jaxpr.constvars, jaxpr.outvars[: len(entry.outputs)]
     jaxpr = jaxpr.replace(constvars=[], eqns=equations, outvars=outvars, effects=set())
     places = ran_by(jaxpr, f"{trace.code.co_filename}:{trace.code.co_firstlineno}")
-    if places is None or any(map(_is_unknown, equations)):
+    if places is None or any(eqn.effects for eqn in equations):
         raise Unspellable(entry.op.name)
     slots, first = len(entry.inputs) - len(trace.constants) - len(jaxpr.invars), len(entry.inputs) - len(jaxpr.invars)
     state, captured, arguments = entry.inputs[:slots], entry.inputs[slots:first], entry.inputs[first:]
     lifted = dict(zip(trace.constants, captured, strict=True))
     known = dict(zip((*constvars, *jaxpr.invars), (*constants, *arguments), strict=True))
-    steps = {v: step for step in trace.ran for v in step.outputs if isinstance(v, Var)}
-    reader = EquationReader(jaxpr, known, entries, lifted, steps)
+    reader = EquationReader(jaxpr, known, entries, Retraced(trace.bodies), lifted)
     for eqn in equations:
-        if trace.is_state(eqn):
+        if eqn.primitive.name == "variable":  # what is read of state
             known[eqn.outvars[0]] = state[eqn.params["slot"]]
         elif eqn.params.get("name") == "constant" and _is_constant(eqn.invars, constvars):
             known[eqn.outvars[0]] = jnp.asarray(*reader.read(eqn.invars))
@@ -72,11 +69,6 @@ def _run(trace: Trace, entry: Entry, entries: list[Entry]) -> list[Any]:
 
 def _is_constant(atoms: Sequence[Any], constvars: Sequence[Any]) -> bool:
     return all(isinstance(v, Literal) or v in constvars for v in atoms)
-
-
-def _is_unknown(eqn: Equation) -> bool:
-    """Whether an equation may do something else each time, or is what is read of state that was changed."""
-    return bool(eqn.effects) or source_of(eqn.params.get("call_jaxpr")).startswith(staging.__file__)
 
 
 def links(entry: Entry) -> Sequence[frozenset[int]]:

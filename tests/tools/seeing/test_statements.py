@@ -68,11 +68,9 @@ def clipped(x, w):
 @printed_as("""
 def f(x, w):  # for w: float32[3]
     s = jnp.sum(x)
-
-    def false_branch():
-        return jax.lax.cond(s < 10.0, lambda: x * w, lambda: w)
-
-    y = jax.lax.cond(s < 0.0, lambda: -x, false_branch)
+    y = jax.lax.cond(
+        s < 0.0, lambda: -x, lambda: jax.lax.cond(s < 10.0, lambda: x * w, lambda: w)
+    )
     return jnp.sum(y)
 """)
 def three_ways(x, w):
@@ -132,12 +130,11 @@ def counted(x, w):
 
 @printed_as("""
 def f(x, w):  # for w: float32[3]
-    def body(h, i):
+    def body(i, h):
         h = jnp.tanh(h * w) + 0.1
-        h = h - jnp.mean(h)
-        return h, None
+        return h - jnp.mean(h)
 
-    h = jax.lax.scan(body, x, c)[0]
+    h = jax.lax.fori_loop(0, 3000, body, x)
     return jnp.sum(h * h)
 """)
 def many_rounds(x, w):
@@ -216,12 +213,12 @@ def functions_of_branches(x, w):
 
 @printed_as("""
 def f(x, w):  # for w: float32[3]
-    def body(carry, _):
+    def body(_, carry):
         i, h = carry
-        return (i + 1, jnp.sin(h) * w), None
+        return i + 1, jnp.sin(h) * w
 
-    (_, t0), _ = jax.lax.scan(body, (jnp.int32(0), x), None, length=4)
-    return jnp.sum(t0)
+    _, h = jax.lax.fori_loop(0, 4, body, (jnp.int32(0), x))
+    return jnp.sum(h)
 """)
 def functions_of_a_loop(x, w):
     _, h = tf.while_loop(lambda i, h: i < 4, lambda i, h: (i + 1, tf.sin(h) * w), (tf.constant(0), x))
@@ -255,6 +252,201 @@ def left_early(x, w):
             break
         h = h * 2.0 + w
     return tf.reduce_sum(h)
+
+
+# ---- tapes in the statements ----
+
+
+@printed_as("""
+def f(x, w):  # for w: float32[3]
+    for _ in range(4):
+        t0 = jnp.abs(x)
+        g = jax.grad(lambda w: jnp.mean((t0 * w - 1.0) ** 2))(w)
+        w = w - 0.1 * g
+    return jnp.sum(w)
+""")
+def descent(x, w):
+    for _ in tf.range(4):
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            loss = tf.reduce_mean((tf.abs(x) * w - 1.0) ** 2)
+        g = tape.gradient(loss, w)
+        w -= 0.1 * g
+    return tf.reduce_sum(w)
+
+
+@printed_as("""
+def f(x, w):  # for w: float32[3]
+    v = jnp.zeros_like(w)
+
+    def body(i, carry):
+        w, v = carry
+        g = jax.grad(lambda w: jnp.mean((x * w - 1.0) ** 2))(w)
+        v = 0.9 * v - 0.01 * g
+        w = w + v
+        return w, v
+
+    w, _ = jax.lax.fori_loop(0, 500, body, (w, v))
+    return jnp.sum(w)
+""")
+def long_descent(x, w):
+    v = tf.zeros_like(w)
+    for i in tf.range(500):  # noqa: B007
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            loss = tf.reduce_mean((x * w - 1.0) ** 2)
+        g = tape.gradient(loss, w)
+        v = 0.9 * v - 0.01 * g
+        w += v
+    return tf.reduce_sum(w)
+
+
+@printed_as("""
+def f(x, w):  # for w: float32[3]
+    def body(w):
+        return w - 0.2 * jax.grad(lambda w: jnp.sum(w**2 * jnp.cos(x) ** 2 + w * w))(w)
+
+    w = while_loop(lambda w: jnp.sum(w * w) > 0.5, body, w)
+    return jnp.sum(w)
+""")
+def until_small(x, w):
+    while tf.reduce_sum(w * w) > 0.5:
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            loss = tf.reduce_sum(w**2 * tf.cos(x) ** 2 + w * w)
+        w = w - 0.2 * tape.gradient(loss, w)
+    return tf.reduce_sum(w)
+
+
+@printed_as("""
+def loss_of(w, x):
+    return jnp.sum(jnp.sin(w * x))
+
+
+def f(x, w):  # for w: float32[3]
+    g = jax.grad(lambda w: loss_of(w, x))(w)
+    g = jax.lax.cond(
+        jnp.sum(g) > 0.0,
+        lambda: g + 0.1 * jax.grad(lambda w: jnp.sum(jnp.exp(w)))(w),
+        lambda: g,
+    )
+    return jnp.sum(g)
+""")
+def with_penalty(x, w):
+    with tf.GradientTape() as tape:
+        tape.watch(w)
+        loss = loss_of(w, x)
+    g = tape.gradient(loss, w)
+    if tf.reduce_sum(g) > 0.0:
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            penalty = tf.reduce_sum(tf.exp(w))
+        g += 0.1 * tape.gradient(penalty, w)
+    return tf.reduce_sum(g)
+
+
+def loss_of(w, x):
+    return tf.reduce_sum(tf.sin(w * x))
+
+
+@printed_as("""
+def loss_of(w, x):
+    return jnp.sum(jnp.sin(w * x))
+
+
+def f(x, w):  # for w: float32[3]
+    def adapted(scale):
+        return w - 0.1 * jax.grad(lambda w: loss_of(w, scale * x))(w)
+
+    return jnp.sum(jax.lax.map(adapted, c))
+""")
+def for_each_task(x, w):
+    def adapted(scale):
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            loss = loss_of(w, scale * x)
+        return w - 0.1 * tape.gradient(loss, w)
+
+    return tf.reduce_sum(tf.map_fn(adapted, tf.constant([0.5, 1.0, 2.0])))
+
+
+@printed_as("""
+def f(x, w):  # for w: float32[3]
+    for _ in range(3):
+        t0 = x**2
+
+        def g_fn(w):
+            return jax.grad(lambda w: jnp.sum(w**4 + t0 * w**2))(w)
+
+        g = g_fn(w)
+        h = jax.jacrev(g_fn)(w)
+        w = w - jnp.linalg.solve(h, g[:, None])[:, 0]
+    return jnp.sum(w)
+""")
+def by_second_derivatives(x, w):
+    for _ in tf.range(3):
+        with tf.GradientTape() as outer:
+            outer.watch(w)
+            with tf.GradientTape() as inner:
+                inner.watch(w)
+                loss = tf.reduce_sum(w**4 + x**2 * w**2)
+            g = inner.gradient(loss, w)
+        h = outer.jacobian(g, w)
+        w = w - tf.linalg.solve(h, g[:, None])[:, 0]
+    return tf.reduce_sum(w)
+
+
+@printed_as("""
+@jax.custom_vjp
+def doubled(y):
+    return y * 2.0
+
+
+def doubled_fwd(y):
+    return doubled(y), ()
+
+
+def doubled_bwd(_, dy):
+    return (dy * 0.5,)
+
+
+doubled.defvjp(doubled_fwd, doubled_bwd)
+
+
+def f(x, w):  # for w: float32[3]
+    for _ in range(3):
+        w = doubled(jnp.sin(w) * x)
+    return jnp.sum(w * w)
+""")
+def with_a_rule(x, w):
+    @tf.custom_gradient
+    def doubled(y):
+        return y * 2.0, lambda dy: dy * 0.5
+
+    for _ in tf.range(3):
+        w = doubled(tf.sin(w) * x)
+    return tf.reduce_sum(w * w)
+
+
+@tf.function
+def step_of(w, x):
+    return w - 0.1 * tf.abs(x * w)
+
+
+@printed_as("""
+def step_of(w, x):
+    return w - 0.1 * jnp.abs(x * w)
+
+
+def f(x, w):  # for w: float32[3]
+    for _ in range(3):
+        w = step_of(w, x)
+    return jnp.sum(w)
+""")
+def through_a_function(x, w):
+    for _ in tf.range(3):
+        w = step_of(w, x)
+    return tf.reduce_sum(w)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -310,3 +502,48 @@ def test_integers_in_such_a_loop_have_no_gradient():
         tape.watch(X)
         y = staged(X)
     assert f(X) == y and np.array_equal(jax.grad(f)(X), tape.gradient(y, X))
+
+
+def test_variables_that_a_loop_assigns_are_what_it_carries():
+    v, m = tf.Variable([0.3, -0.7]), tf.Variable([0.0, 0.0])
+
+    @tf.function
+    def train(x):
+        for _ in tf.range(300):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum((v * x - 1.0) ** 2)
+            m.assign(0.9 * m + tape.gradient(loss, v))
+            v.assign_sub(0.01 * m)
+        return v * x
+
+    x = jnp.array([2.0, 0.5])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = train(x)
+    before = [jnp.array([0.3, -0.7]), jnp.zeros(2)]
+    again = tape.as_function(y, [x])
+    body = again.code[again.code.index("    def body(") :]
+    assert (
+        body
+        == """\
+    def body(_, carry):
+        v, m = carry
+        t0 = assigned(0.9 * m + jax.grad(lambda v: jnp.sum((v * x - 1.0) ** 2))(v), m)
+        return (
+            assigned(jax.lax.stop_gradient(v - 0.01 * t0), v),
+            assigned(jax.lax.stop_gradient(t0), m),
+        )
+
+    t0, _ = jax.lax.fori_loop(0, 300, body, (v, m))
+    y = assigned(t0, v) * x
+    return y
+"""
+    )
+    for z in (x, x + 0.25):
+        v.assign(before[0])
+        m.assign(before[1])
+        with tf.GradientTape() as tape:
+            tape.watch(z)
+            y = train(z)
+        np.testing.assert_allclose(again(z), y, 1e-5)
+        np.testing.assert_allclose(jax.grad(lambda z: again(z).sum())(z), tape.gradient(y, z), 1e-5)
