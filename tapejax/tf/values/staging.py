@@ -130,7 +130,7 @@ class Capture:
         self.differentiable = differentiable
         self.incomplete = False
         self.ran: list[tuple[Op, Values, Any]] = []  # the operations of the program, with inputs and outputs
-        self.bodies: list[Body] = []  # of its loops and branches
+        self.bodies: list[TracedBody] = []  # of its loops and branches
 
     def trace(self, body: Callable, *tracers: Array) -> Pytree:
         """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
@@ -302,7 +302,7 @@ class TracedStep(NamedTuple):
         return not values and (self.op.key is not self.op or self.op.in_trace)
 
 
-class Body(NamedTuple):
+class TracedBody(NamedTuple):
     """A program as it was traced, and the operations among its equations. Around it are its constants what `constants` says."""
 
     program: JaxProgram
@@ -310,7 +310,7 @@ class Body(NamedTuple):
     ran: Sequence[TracedStep]
 
     @classmethod
-    def of(cls, closed: JaxProgram, ran: Iterable[tuple[Op, Values, Any]]) -> Body:
+    def of(cls, closed: JaxProgram, ran: Iterable[tuple[Op, Values, Any]]) -> TracedBody:
         """The program without its constants, which may be tracers of the trace around it: these it would keep alive."""
         steps = (TracedStep(op, _operands(ins), _operands(jax.tree.leaves(outs))) for op, ins, outs in ran)
         constants = _operands(contents.consts_of(closed))
@@ -325,7 +325,7 @@ class Trace(NamedTuple):
 
     code: CodeType
     constants: Sequence[int]
-    bodies: Sequence[Body]
+    bodies: Sequence[TracedBody]
 
 
 class Compiled:
@@ -510,7 +510,7 @@ class Staged(Compiled):
             raise failure[0]
         self.outputs = self._counts[0]
         self.results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in closed.out_avals[: self.outputs]]
-        self.bodies = [*capture.bodies, Body.of(closed, capture.ran)]
+        self.bodies = [*capture.bodies, TracedBody.of(closed, capture.ran)]
         for slot in (*self.slots, *self.created):
             slot.before = None  # let go of what belongs to the trace
         if not self.created:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from ...jaxprs.types import Equation, JaxProgram
-from ...tf.values.staging import Body, TracedStep
+from ...tf.values.staging import TracedBody, TracedStep
 
 Key: TypeAlias = tuple[int, int, int]  # a traceback, and which of how many equations that have it
 
@@ -19,7 +19,7 @@ Key: TypeAlias = tuple[int, int, int]  # a traceback, and which of how many equa
 class Retraced:
     """The operations of `bodies`, to be found in what has been traced anew of them."""
 
-    def __init__(self, bodies: Sequence[Body] = ()):
+    def __init__(self, bodies: Sequence[TracedBody] = ()):
         self._bodies = [(_keyed(body.program), body) for body in bodies]
 
     def steps(self, jaxpr: JaxProgram) -> dict[Any, TracedStep]:
