@@ -37,7 +37,7 @@ from ....tf.values.structures import is_variable, leaf_of
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
 from ....tf.values.variable import Variable
-from ...seeing.listing import Names, parts_of, user_frames
+from ...seeing.listing import Names, namespaces, parts_of, user_frames
 from ...writing.graph import Graph, ValueMap, ValueSet
 from .comparing import STEPS
 
@@ -497,7 +497,7 @@ class Observer:
             for leaf in leaves
         ]
         with outside():
-            self._name([v for v in variables if not isinstance(v, Carried)], recording, frame)
+            self._name([v for v in variables if not isinstance(v, Carried)], recording)
         ends = targets_of(target)
         if inside and any(x is y for x in nest.flatten(target) for y in self.inner[0]):
             ends = self.inner[1]  # a Hessian's loss
@@ -562,7 +562,7 @@ class Observer:
         """Notes that a value was assigned to a variable."""
         self._own(variable, before, after := held(variable))
         with outside():
-            self._name([variable], self._step.recording, frame)
+            self._name([variable], self._step.recording)
         self._step.events.append(Assigned(variable, _place(frame), before, value, after))
 
     def _change(
@@ -583,16 +583,17 @@ class Observer:
         if self._step.number >= 0:
             self.firsts.setdefault(id(variable), before)
 
-    def _name(self, variables: list[VariableLike], recording: Recording, frame: FrameType) -> None:
+    def _name(self, variables: list[VariableLike], recording: Recording) -> None:
         unnamed = [v for v in variables if id(v) not in self.names]
         if unnamed:
             models = [(n, x) for n, x in _objects() if isinstance(getattr(type(x), "layers", None), property)]
             self.models = {id(x): (n, x) for n, x in reversed(models) if n != "self"} | self.models
-            spaces = [frame.f_locals, frame.f_globals]
-            objects = [{n: x for n, x in space.items() if not isinstance(x, (list, tuple))} for space in spaces]
+            spaces = namespaces()
+            fixed = [{n: x for n, x in space.items() if n not in getattr(space, "passing", ())} for space in spaces]
+            objects = [{n: x for n, x in space.items() if not isinstance(x, (list, tuple))} for space in fixed]
             names = Names(recording, [*objects, *spaces])  # the better name is of a part of a model, not of a list
             for v in unnamed:
-                found = (in_a_list(v, spaces) or names.name(held(v))) if isinstance(v, Variable) else None
+                found = names.name(held(v)) if isinstance(v, Variable) else None
                 self.names[id(v)] = v, found or getattr(v, "path", None) or "variable"
 
 
@@ -613,19 +614,6 @@ def held(variable: VariableLike) -> Array:
     if isinstance(variable, Variable):
         return reading.held(variable)
     return keras_fence.held(variable)
-
-
-def in_a_list(variable: VariableLike, spaces: Sequence[Mapping[str, Any]]) -> str | None:
-    """The expression for a variable in a list of the program's whose other variables have no names of their own."""
-    spaces = [*spaces, *(vars(space["self"]) for space in spaces if hasattr(space.get("self"), "__dict__"))]
-    named = {id(x) for space in spaces for x in space.values()}
-    for space in spaces:
-        for name, x in list(space.items()):
-            if isinstance(x, (list, tuple)) and len(x) > 1 and all(isinstance(each, Variable) for each in x):
-                ids = [*map(id, x)]
-                if id(variable) in ids and named.isdisjoint({*ids} - {id(variable)}):
-                    return f"{name}[{ids.index(id(variable))}]"
-    return None
 
 
 def _slots(optimizer: Optimizer, variables: Sequence[VariableLike]) -> dict[str, list[Array]]:
