@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import sys
 import traceback
@@ -46,6 +48,9 @@ def port(
         return _refuse(f"{program}: a notebook; save its code cells as a program first (jupyter nbconvert --to script)")
     if path.resolve() == target.resolve() or not target.parent.is_dir():
         return _refuse(f"{out}: a file of its own, in a folder that exists, is needed for the JAX program")
+    with contextlib.suppress(ImportError, OSError):
+        if b"keras" in path.read_bytes():  # whose training may come before the first tape
+            importlib.import_module("tapejax.keras")
     observer = Observer(steps)
     with runner._settings(False):
         eagerly = functions_run_eagerly()

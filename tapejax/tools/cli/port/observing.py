@@ -30,7 +30,7 @@ from ....tape.derivative import DerivativeOp
 from ....tape.gradient_tape import GradientTape
 from ....tape.recording import Entry, Recording, type_of
 from ....tape.structures import sources_of, targets_of
-from ....tf.libraries import keras_trainer
+from ....tf.libraries import keras_adapter
 from ....tf.values import keras_fence, nest, reading
 from ....tf.values.conversion import convert_to_tensor
 from ....tf.values.structures import is_variable, leaf_of
@@ -70,7 +70,7 @@ class MappedCall:
     others: dict[str, Array]  # what is no gradient, by name: of all rows
 
 
-@dataclass
+@dataclass(eq=False)
 class Gradient:
     """A call of `GradientTape.gradient` with respect to variables, or tensors that have names; `entries` are those of the step
     that are part of it."""
@@ -96,6 +96,11 @@ class Gradient:
     def pairs(self) -> list[tuple[VariableLike | Carried, Array]]:
         """The variables with their gradients, if they have any."""
         return [(v, x) for v, x in zip(self.variables, self.found, strict=True) if x is not None]
+
+    @property
+    def recorded(self) -> list[Array]:
+        """What it gave, where it is one of its own."""
+        return [] if self.inside else [x for x in self.found if x is not None]
 
     @property
     def loss(self) -> float:
@@ -174,6 +179,18 @@ class TrainingStep:
         entries = threaded(self.recording.entries, self.values, known)
         return [entry for position, entry in enumerate(entries) if position not in backward]
 
+    def nest(self, used: Sequence[Gradient], owners: Mapping[int, Any]) -> None:
+        """One of the gradients that are `used` whose block reads what was made of another is `inside` what is made of both; so
+        is one that is of use to such a block alone."""
+        graph, made, read = Graph(self.recording.entries), ValueSet(), ValueSet()
+        for each in used:
+            inputs = (x for entry in each.recording.entries for x in entry.inputs)
+            read.update(x for x in inputs if isinstance(owners.get(id(x), self), (Carried, TrainingStep)))
+            each.inside |= not made.isdisjoint(read)
+            made |= graph.after(each.recorded)
+        for each in self.gradients:
+            each.inside |= each not in used and not graph.after(each.recorded).isdisjoint(read)
+
     def made_in(self) -> dict[int, Gradient]:
         """By the ids of what was computed in the blocks of gradients: the first of these gradients."""
         return {id(x): g for g in reversed(self.gradients) for entry in g.recording.entries for x in entry.outputs}
@@ -251,6 +268,7 @@ class Observer:
     def installed(self) -> Iterator[None]:
         self._start(-1)
         with self._patches:
+            self._patch_keras()
             self.patch(GradientTape, "__enter__", self._enter)
             self.patch(GradientTape, "__exit__", self._exit)
             for name in ("gradient", "jacobian", "batch_jacobian"):
@@ -388,9 +406,9 @@ class Observer:
     # -- hooks
 
     def _by_keras(self, original: Callable, frame: FrameType, model: Any, *args: Any, **kwargs: Any) -> Any:
-        """What Keras trains without a tape of the program's is no part of a step; what it leaves in variables is. Since Keras
+        """What Keras trains without a step of the program's own is no part of one; what it leaves in variables is. Since Keras
         donates what variables hold, they get copies."""
-        if keras_trainer.in_tensorflows_way(model):
+        if any(keras_adapter.from_user(getattr(type(model), name)) for name in ("train_step", "make_train_function")):
             return original(model, *args, **kwargs)
         before = [(v, x) for v in model.variables if (x := keras_fence.held(v)) is not None]
         for v in [*model.variables, *getattr(getattr(model, "optimizer", None), "variables", ())]:

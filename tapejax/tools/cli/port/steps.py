@@ -72,6 +72,8 @@ class Steps:
             if not any(g.asked or step.resets for step in observer.steps for g in step.gradients):
                 raise Refused(where(observer.steps[0].gradients[-1]), "nothing changes")
             self.trained |= sources
+        for step in observer.steps:
+            step.nest(self._used(step), observer.owners)
         taken = self._found()
         for each in taken:
             self._add(*each)
@@ -281,7 +283,7 @@ class Steps:
         if not plain:
             for one in [each for each in used if each.targets][:1]:
                 losses.append(piece_of("value", one, forward, one.target, one.block, known))
-        before = [made for each in losses if each.role == "loss" and (made := self._before(step, each, known))]
+        before = self._before(step, [each for each in losses if each.role == "loss"], known)
         return [*before, *losses, *updates]
 
     def _assigning(
@@ -301,20 +303,23 @@ class Steps:
         model = path[0] if len(path) > 1 and name != "seed" else ""
         return "" if self.group(name) == "params" else self.places_in_lists.get(name, (model,))[0]
 
-    def _before(self, step: TrainingStep, loss: Piece, known: Labels) -> Piece | None:
-        """What a loss reads that was computed of variables as they are, before its block: a target network's values, say."""
-        fresh = self.observer.fresh(step.earlier, step.stale)
-        read = ValueSet(external.values[0] for external in loss.externals)
-        wanted = [x for entry in step.earlier for x in entry.outputs if x in read and x in fresh]
-        if not wanted or loss.key in self.plain:
-            return None
+    def _before(self, step: TrainingStep, losses: Sequence[Piece], known: Labels) -> list[Piece]:
+        """What losses read that was computed of variables as they are, before their blocks: a target network's values, say, or an
+        attack by a gradient."""
+        stale = [*step.stale, *(x for each in losses for x in each.subject[0].recorded)]
+        before = [*step.earlier, *step.forward(known.by_id)]
+        fresh, targets = self.observer.fresh(before, stale), dict[str, Value]()
+        for loss in losses:
+            read = ValueSet(external.values[0] for external in loss.externals)
+            for x in [x for entry in before for x in entry.outputs if x in read and x in fresh]:
+                if loss.key not in self.plain and x not in ValueSet(targets.values()):
+                    targets[argument_name(expression_of([loss.block], [x]) or "value", {*targets})] = x
         # what has a name is an argument, if it is not computed of variables
-        named = {id(x) for x in loss.block.before.values()}
-        entries = [e for e in step.earlier if any(x in fresh or id(x) not in named for x in e.outputs)]
-        targets: dict[str, Value] = {}
-        for x in wanted:
-            targets[argument_name(expression_of([loss.block], [x]) or "value", {*targets})] = x
-        return piece_of("before", loss.subject[0], entries, targets, loss.block, known)
+        named = {id(x) for loss in losses for x in loss.block.before.values()}
+        entries = [e for e in before if any(x in fresh or id(x) not in named for x in e.outputs)]
+        if not targets:
+            return []
+        return [piece_of("before", losses[0].subject[0], entries, targets, losses[0].block, known)]
 
     def _values_from(self, step: TrainingStep, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
         """What a step assigns to these variables, as far as it was computed in a gradient's block; in none, for None."""

@@ -394,6 +394,72 @@ def test_a_parameter_whose_gradient_is_rounding_is_no_difference(ported, monkeyp
     assert "after the last step, 1 entries; largest difference" in printed
 
 
+OF_OTHERS = (
+    BEGIN.replace("{block}", PLAIN)[: BEGIN.index("def step")]
+    + """
+def net(x):
+    return tf.tanh(tf.reduce_sum(w * x))
+
+
+def by_a_gradient(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = net(x) ** 2
+    return x + 0.1 * tf.sign(tape.gradient(loss, x))
+
+
+def step(x):
+{lines}
+    w.assign_sub(0.1 * change)
+
+
+for i in range(6):
+    step(tf.constant(rng.normal(size=2), tf.float32))
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "lines, parts",
+    {
+        "an attack by a gradient": (
+            """    x_adv = by_a_gradient(x)
+    with tf.GradientTape() as tape:
+        loss = (net(x) - 1.0) ** 2 + (net(x_adv) - 1.0) ** 2
+    change = tape.gradient(loss, w)""",
+            ["def update(params, x):", "x_adv = compute_x_adv(params, x)", "0.1 * jnp.sign(jax.grad("],
+        ),
+        "a value of another block": (
+            """    with tf.GradientTape() as first:
+        value = net(x)
+        loss_1 = (value - 1.0) ** 2
+    advantage = 1.0 - value
+    with tf.GradientTape() as second:
+        loss_2 = advantage * tf.reduce_sum(tf.exp(w) * x)
+    change = first.gradient(loss_1, w) + second.gradient(loss_2, w)""",
+            ["def update(params, x):", "advantage = compute_advantage(params, x)\n"],
+        ),
+        "a direction that is a gradient": (
+            """    with tf.GradientTape() as tape:
+        loss = (net(x) - 1.0) ** 2
+    gradient = tape.gradient(loss, w)
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            loss = (net(x) - 1.0) ** 2
+        product = tf.reduce_sum(tape.gradient(loss, w) * gradient)
+    change = gradient + outer.gradient(product, w)""",
+            ["def update(params, x):", "assigned_values(params, grads, x)"],
+        ),
+    }.values(),
+)
+def test_what_a_loss_reads_that_came_of_another_gradient_or_block_is_computed_by_the_step(ported, lines, parts):
+    """And is no argument: for a program in JAX nobody has its values."""
+    status, printed, text = ported(OF_OTHERS.replace("{lines}", lines), compare=True)
+    assert status == 0 and "5 of 5 steps" in printed, printed
+    for part in parts:
+        assert part in text, text
+
+
 BEFORE = """
 import numpy as np
 import tensorflow as tf
@@ -501,6 +567,28 @@ def test_a_model_is_one_function_whatever_it_is_called_with(ported):
     assert status == 0 and "2 kind(s) of step" in printed, printed
     assert text.count("def model") == 2 and text.count("def batch_normalization") == 2, "in training, and not"
     assert re.search(r"model_2\(params\[\"model\"\], \w+\S*, params\[\"x_adv\"\]\)", text), text
+
+
+def test_what_keras_trains_before_the_first_tape_is_no_step(ported):
+    """Nor where it runs by our own tape, operation by operation."""
+    status, printed, text = ported(
+        """
+        import numpy as np
+        import tensorflow as tf
+
+        x = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
+        net, optimizer = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(1)]), tf.keras.optimizers.SGD(0.1)
+        net.compile("sgd", "mse", run_eagerly=True)
+        net.fit(x, x[:, :1], batch_size=4, verbose=0)
+        for i in range(4):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((net(x, training=True) - x[:, 1:2]) ** 2)
+            optimizer.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+            net.evaluate(x, x[:, :1], verbose=0)
+        """
+    )
+    assert status == 0 and "1 kind(s) of step" in printed and "3 of 3 steps" in printed, printed
+    assert "    params, opt_state, loss = update(params, opt_state)\n" in text and "net.fit" not in text, text
 
 
 def test_variables_in_objects_are_a_tree_by_their_names(ported):
