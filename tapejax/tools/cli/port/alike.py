@@ -15,9 +15,7 @@ from ...seeing.parameters import is_parameter_name
 from .observing import Block
 
 # Names of OUT.py, and of what `update` computes.
-_TAKEN = (
-    "params state opt_state loss update init main value grads found updated changes assigned slots batch tree".split()
-)
+_TAKEN = "params state opt_state loss update init main value grads found updated changes assigned slots batch tree"
 
 
 def content(x: Value) -> Hashable:
@@ -48,4 +46,4 @@ def equal(given: Value, used: Value) -> bool:
 
 def argument_name(expression: str | None, taken: set[str]) -> str:
     base = re.sub(r"\W+", "_", (expression or "").removeprefix("self.")).strip("_")
-    return unused(base if base and is_parameter_name(base) else "data", taken.union(_TAKEN), 1)
+    return unused(base if base and is_parameter_name(base) else "data", taken.union(_TAKEN.split()), 1)

@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,9 +75,7 @@ def port(
 
 
 def unexpected(place: Place, error: BaseException) -> str:
-    """What is said of an error of port's own, at a line of the program; the whole of it where a developer wants it."""
-    if os.environ.get("TAPEJAX_PORT_TRACEBACK"):
-        traceback.print_exception(error)
+    """What is said of an error of port's own, at a line of the program."""
     said = str(error).strip().partition("\n")[0][:200]
     return str(Refused(where(place), "unexpected", kind=type(error).__name__, error=said))
 

@@ -205,14 +205,12 @@ class PortedModule:
         texts = []
         for i, ((head, *body), kind) in enumerate(known.items()):
             kind.name = f"update_{i}" if i else "update"
-            texts.append("\n".join(["@jax.jit", f"def {kind.name}({head}):", f'    """{self._said(kind)}"""', *body]))
+            texts.append(
+                "\n".join(
+                    ["@jax.jit", f"def {kind.name}({head}):", f'    """The step at {where(kind.blocks[0])}."""', *body]
+                )
+            )
         return texts
-
-    def _said(self, kind: Kind) -> str:
-        at, held = where(kind.blocks[0]), ", ".join(self.carry)
-        if self.steps.evaluated:
-            return f"The losses at {at}, and their gradients, for the optimizer that the program calls."
-        return f"The step at {at}: the new {held}" + (", and the losses of the old." if kind.of_role(*LOSSES) else ".")
 
     def _assigned(self, kind: Kind, piece: Piece, updated: str, lines: list[str], state_lines: list[str]) -> str:
         """Adds what a program assigns itself; returns the name of the new parameters."""

@@ -343,18 +343,19 @@ class Observer:
         assert tape._recording is not None
         self._step = TrainingStep(number, tape, tape._recording)
 
+    def _reads(self, entries: Sequence[Entry]) -> list[tuple[VariableLike, Array]]:
+        """The variables that entries read, with what these held."""
+        inputs = (x for entry in entries for x in entry.inputs if id(x) in self.owners)
+        return [(self.owners[id(x)], x) for x in inputs if not isinstance(self.owners[id(x)], Carried)]
+
     def _stale(self, step: TrainingStep) -> list[Array]:
         """A step's gradients, and what variables held in it that they do not hold any more."""
-        inputs = (x for entry in step.recording.entries for x in entry.inputs if id(x) in self.owners)
-        reads = ((self.owners[id(x)], x) for x in inputs)
-        stale = [x for variable, x in reads if not isinstance(variable, Carried) and held(variable) is not x]
-        return [*stale, *step.found]
+        return [*(x for variable, x in self._reads(step.recording.entries) if held(variable) is not x), *step.found]
 
     def fresh(self, entries: Sequence[Entry], stale: Sequence[Array]) -> Set[Value]:
         """What was computed of variables, and not of what is `stale`."""
-        inputs = (x for entry in entries for x in entry.inputs if id(x) in self.owners)
         graph = Graph(entries)
-        return graph.after(x for x in inputs if not isinstance(self.owners[id(x)], Carried)) - graph.after(stale)
+        return graph.after(x for _, x in self._reads(entries)) - graph.after(stale)
 
     def _carry(self, step: TrainingStep, frame: FrameType, stale: Sequence[Array]) -> bool:
         """Notes what tensors have become, by their names; returns whether one is another that a gradient is with respect to."""
@@ -385,11 +386,9 @@ class Observer:
         step = self._step
         step.tape.__exit__()
         updated = bool(step.applied or step.events) or any(each.asked for each in step.gradients)
-        if not step.gradients or not (updated or self._goes_on(step)):
+        if not (step.gradients and updated):
             return
         self._count += 1
-        if not updated:
-            return
         step.held = {key: held(variable) for key, (variable, _) in self.names.items()}
         last = self.steps[-1].number if self.steps else -1
         if last >= STEPS and last & (last - 1):  # later ones are kept at the powers of two, and two of each shape
@@ -397,11 +396,6 @@ class Observer:
             if len(alike) > 2 or len(self.steps) > 2 * STEPS:
                 self.steps.pop()
         self.steps.append(step)
-
-    def _goes_on(self, step: TrainingStep) -> bool:
-        """Whether its gradients are with respect to tensors that the step before made."""
-        known = {id(x.after) for before in self.steps[-1:] for x in before.events}
-        return any(id(x) in known for each in step.gradients for x in each.held)
 
     # -- hooks
 

@@ -676,7 +676,7 @@ def test_tensors_that_the_program_carries_are_parameters_that_main_sets_where_it
                 x = x - 0.1 * tape.gradient(y, x)
         """
     status, printed, out = ported(text, compare=True)
-    assert status == 0 and "6 of 6 steps" in printed and "def update(params):" in out
+    assert status == 0 and "5 of 5 steps" in printed and "def update(params):" in out
     assert "Between steps, as main() does, put what the program begins anew with into params['x']" in out
     status, printed, out = ported(text.replace(", [-2.0, 0.5]", ","), compare=True)
     assert status == 0 and "def update(params):" in out and "Between steps" not in out
