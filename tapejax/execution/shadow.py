@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax import jit
 
-from ..execution.pairs import Pair
+from ..execution.pairs import Fused
 from ..execution.residuals import KeepingOp
 from ..execution.schedule import Sightings
 from ..jaxprs import cache
@@ -87,7 +87,7 @@ def compare(kept: Any, fresh: Any, key: Any) -> Any:
     return kept
 
 
-@compare.register(Pair)  # how often pullbacks and
+@compare.register(Fused)  # how often pullbacks and
 @compare.register(Sightings)  # programs were seen
 @compare.register(KeptNumber)  # to compare their arrays would be to compare the key
 def _(kept: Any, fresh: Any, key: Any) -> Any:
