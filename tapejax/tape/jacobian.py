@@ -13,8 +13,7 @@ import numpy as np
 from ..jaxprs.dependence import has_tangent
 from ..jaxprs.fence import Tracer
 from ..jaxprs.types import Function, Value, Values
-from . import runner
-from .active import outside
+from . import active, runner
 from .derivative import run_rows
 from .operation import PythonOp
 from .slicing import Program
@@ -50,8 +49,8 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     if target is None or not connected:
         return [None] * len(program.sources)
     passes = sum(values[slot].size for slot in dict.fromkeys(connected))
-    # for a complex source forward mode takes two passes an element
-    fewer = _less(passes, target.size) and not any([jnp.iscomplexobj(x) for x in values])
+    # sizes are symbolic in a program for any batch size; for a complex source forward mode takes two passes an element
+    fewer = isinstance(passes * target.size, int) and passes < target.size and not any(map(jnp.iscomplexobj, values))
     rows, others = _reverse_rows, _forward_columns
     if mode == "forward" or (mode is None and fewer):
         rows, others = others, rows
@@ -74,15 +73,16 @@ def _with_poles(forward: list[Any], program: Program, values: Values) -> list[An
     traced = any([isinstance(x, Tracer) for x in arrays])
     # on the host nothing is compiled for it
     numbers: Any = jnp if traced or not all(map(_is_on_host, arrays)) else np
-
-    def by_reverse_mode() -> list[Any]:
-        return run_rows("jacobian", _reverse_rows, program, values)
-
-    with outside():
+    by_reverse_mode = functools.partial(run_rows, "jacobian", _reverse_rows, program, values)
+    with active.outside():
         finite = functools.reduce(numbers.logical_and, [numbers.isfinite(x).all() for x in arrays])
     try:
         if traced:
-            return list(jax.lax.cond(finite, lambda: forward, by_reverse_mode))
+            *_, (op, inputs, outs) = ran = active.tracing.ran or [(None, (), ())]
+            chosen = list(jax.lax.cond(finite, lambda: forward, by_reverse_mode))
+            if [*map(id, outs)] == [*map(id, arrays)]:  # whoever looks at the program sees one Jacobian
+                ran.append((op, inputs, chosen))
+            return chosen
         return forward if bool(finite) else by_reverse_mode()
     except (LookupError, TypeError, ValueError, NotImplementedError):  # a while_loop has forward mode only
         return forward
@@ -103,11 +103,6 @@ def _target(program: Program, values: Values) -> Any:
     """The value of a program's one target; None if that is not connected, or not differentiable."""
     (slot,) = program.targets
     return None if slot is None or not has_tangent(values[slot]) else values[slot]
-
-
-def _less(size: Any, other: Any) -> bool:
-    """Whether `size` is known to be less than `other`: sizes are symbolic in a program for any batch size."""
-    return all([isinstance(x, (int, np.integer)) for x in (size, other)]) and bool(size < other)
 
 
 def _one_hot(index: Any, like: Value, shape: tuple[Any, ...]) -> Any:

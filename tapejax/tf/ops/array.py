@@ -110,7 +110,7 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None
 
 
 def _eye(shape, dtype):
-    return jnp.broadcast_to(mask_as(dtype, jnp.eye(*shape[-2:], dtype=bool)), shape)
+    return jnp.broadcast_to(jnp.eye(*shape[-2:], dtype=dtype), shape)
 
 
 def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dtype=None, name="range") -> Tensor:

@@ -219,11 +219,6 @@ def _read_by(equations: Sequence[Equation]) -> list[Any]:
 # ---- functions with a rule ------------------------------------------------------------------------------------------
 
 
-def _is_in(function: Callable[..., Any], eqn: Equation) -> bool:
-    """Whether a function of tapejax's was running when an equation was traced."""
-    return any(code is function.__code__ for code, _ in frames_of(eqn))
-
-
 def _between(program: JaxProgram, wanted: Sequence[Any], given: Set[Any]) -> tuple[list[Equation], list[Any]]:
     """The equations that functions with a rule of their own ran to make variables of those that are `given`; and what others of
     other functions they read."""
@@ -231,7 +226,7 @@ def _between(program: JaxProgram, wanted: Sequence[Any], given: Set[Any]) -> tup
     for eqn in reversed(program.eqns):
         made = left.intersection(eqn.outvars)
         left -= made
-        if made and _is_in(custom_gradient.__call__, eqn):
+        if made and any(code is custom_gradient.__call__.__code__ for code, _ in frames_of(eqn)):
             equations.append(eqn)
             left |= {*_variables(eqn.invars)} - given - {*others}
         else:

@@ -6,7 +6,8 @@ again, if that gives the very operations of the program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 
@@ -24,6 +25,7 @@ from .inside import program_of
 from .ran_by import is_users, ran_by, source_of
 from .regions import parts
 from .retraced import Retraced
+from .spelling import Unspellable
 
 
 def recording_of(entry: Entry, recording: Recording) -> Recording | None:
@@ -31,34 +33,37 @@ def recording_of(entry: Entry, recording: Recording) -> Recording | None:
 
     None where the call is of no function of the user's, or its program asks Python for something.
     """
+
+    def ran(entries: list[Entry]) -> list[Value]:
+        called = _called(entry, recording)
+        assert called is not None
+        places = ran_by(*called)
+        if called[0].constvars or not places or not is_users(places):
+            raise Unspellable(entry.op.name)
+        return run(called[0], places, entry.inputs, (), entries, Retraced())
+
+    return adopted(entry, ran)
+
+
+def adopted(entry: Entry, ran: Callable[[list[Entry]], Sequence[Value]]) -> Recording | None:
+    """What `ran` notes as the entries of a recording, folded, where the results that it gives are those of `entry`; None where
+    they are not, or a call is not known."""
+    recording = Recording()
     if any(isinstance(x, Tracer) for x in entry.inputs):
         return None
-    inside = Recording()
-    with active.outside():
-        try:
-            called = _called(entry, recording)
-            places = None if called is None else ran_by(*called)
-            if called is None or called[0].constvars or not places or not is_users(places):
-                return None
-            return adopted(inside, run(called[0], places, entry.inputs, (), inside.entries, Retraced()), entry)
-        except Exception:  # an input was donated, or what is called cannot run here
-            return None
-
-
-def adopted(recording: Recording, results: Sequence[Value], entry: Entry) -> Recording | None:
-    """`recording`, folded, in which `results` are those of `entry`; None where they are not, or a call is not known."""
-    results = _made(results, recording.entries)
-    recording = transforms.folded(recording, results)
-    every = zip(parts(recording.entries, results), recording.entries, strict=True)
-    recording.entries = [part or each for part, each in every if part or each.outputs and each.calls]
-    graph = Graph(recording.entries)
-    same = ValueMap(zip(results, entry.outputs, strict=True))
-    if len(same) < len(results) or not all(map(graph.made_by, results)) or not all(map(close, results, entry.outputs)):
-        return None
-    for i, each in enumerate(recording.entries):
-        ins, outs = (tuple([same.get(x, x) for x in side]) for side in (each.inputs, each.outputs))
-        recording.entries[i] = each._replace(inputs=ins, outputs=outs)
-    return recording if all(each.calls for each in recording.entries) else None
+    with active.outside(), contextlib.suppress(Exception):  # an input was donated, or what is called cannot run here
+        results = _made(ran(recording.entries), recording.entries)
+        recording = transforms.folded(recording, results)
+        every = zip(parts(recording.entries, results), recording.entries, strict=True)
+        recording.entries = [part or each for part, each in every if part or each.outputs and each.calls]
+        graph = Graph(recording.entries)
+        same = ValueMap(zip(results, entry.outputs, strict=True))
+        if len(same) == len(results) and all(map(graph.made_by, results)) and all(map(close, results, entry.outputs)):
+            for i, each in enumerate(recording.entries):
+                ins, outs = (tuple([same.get(x, x) for x in side]) for side in (each.inputs, each.outputs))
+                recording.entries[i] = each._replace(inputs=ins, outputs=outs)
+            return recording if all(each.calls for each in recording.entries) else None
+    return None
 
 
 def _called(entry: Entry, recording: Recording) -> tuple[JaxProgram, str] | None:

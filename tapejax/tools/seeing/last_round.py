@@ -96,10 +96,10 @@ class LastRounds:
                     if own is None or any(inner_call(each, depth) != own for each in readers.get(y, ())):
                         self.shown[x] = depth
             for xs in (xs for column in columns for xs in zip(*(line.outputs for line in column), strict=False)):
-                # what the function gives that a derivative is of, all rounds show or none
-                if any(
-                    inner_call(each, depth) != made[x] for x in xs for each in readers.get(x, ()) if made[x] is not None
-                ):
+                # all rounds show or none what the function gives that a derivative is of, or what that alone reads in some
+                every = [(made[x], {inner_call(each, depth) for each in readers.get(x, ())}) for x in xs]
+                some = len({*map(bool, map(readers.get, xs))}) > 1
+                if any(read - {own} if own is not None else some for own, read in every):
                     self.shown.update((x, depth) for x in xs)
         return dict(sorted(more.items(), key=lambda each: self._order[each[0]]))
 

@@ -7,7 +7,6 @@ import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from types import CodeType
 from typing import Any, NamedTuple
 
 import jax
@@ -285,13 +284,12 @@ class _Made:
 
     def ranges(self, x: Value) -> frozenset[Range]:
         """Where in the code of the instruction a value was computed."""
-        return _ranges(self._places(x), self.place[0])
+        own = self.place[0]
+        return frozenset(
+            bytecode(own).positions[instruction // 2] for code, instruction in self._places(x) if code is own
+        )
 
     def name(self, x: Value) -> str | None:
         """Under which name the code of the instruction stored a value."""
         own = [instruction for code, instruction in self._places(x) if code is self.place[0]]
         return next(filter(None, map(bytecode(self.place[0]).stores.get, own)), None)
-
-
-def _ranges(places: Sequence[Place], code: CodeType) -> frozenset[Range]:
-    return frozenset(bytecode(own).positions[instruction // 2] for own, instruction in places if own is code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ...jaxprs.dependence import has_tangent, kind_of
-from ...jaxprs.fence import Literal, Tracer
-from ...tape import active
+from ...jaxprs.fence import Literal
 from ...tape.recording import Entry, Recording
 from ...tf.values.staging import Trace
 from ..writing.graph import Graph
@@ -27,14 +27,7 @@ def recording_of(entry: Entry) -> Recording | None:
     None where that is not known, or its program asks Python for something.
     """
     trace: Trace | None = getattr(entry.op, "trace", None)
-    if trace is None or any(isinstance(x, Tracer) for x in entry.inputs):
-        return None
-    inside = Recording()
-    with active.outside():
-        try:
-            recording = adopted(inside, _run(trace, entry, inside.entries), entry)
-        except Exception:  # an input was donated, or what is called cannot run here
-            return None
+    recording = None if trace is None else adopted(entry, functools.partial(_run, trace, entry))
     graph = Graph([] if recording is None else recording.entries)
     # constants of the trace are made anew
     lost = linked(entry) - {i for i, x in enumerate(entry.inputs) if graph.uses(x) or not isinstance(x, jax.Array)}

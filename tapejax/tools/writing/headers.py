@@ -63,7 +63,7 @@ def header(
         if (x := _in_terms_of(counts, columns, loop, counter)) is None:
             rest[name] = columns
         else:
-            made.meanings[name] = _renamed(x, counter or "i", index)
+            made.meanings[name] = _with(x, {counter or "i": ast.Name(index, ast.Load())})
     if made.meanings:
         made.target = ast.Name(index, ast.Load())
     if rest:
@@ -203,10 +203,6 @@ def collected_in(loop: ast.For | None, hint: str | None) -> str:
 
 def _tuple(parts: Sequence[ast.expr]) -> ast.expr:
     return parts[0] if len(parts) == 1 else ast.Tuple([*parts], ast.Load())
-
-
-def _renamed(node: ast.expr, name: str, to: str) -> ast.expr:
-    return _with(node, {name: ast.Name(to, ast.Load())})
 
 
 def _with(node: ast.expr, expressions: Mapping[str, ast.expr]) -> ast.expr:

@@ -282,3 +282,32 @@ def test_what_is_added_is_no_result():
 
     printed = tapejax.code(uneven, normal(13, 4), normal(14, 3, 4))
     assert "sin" not in printed.code, printed.code
+
+
+def descent(w, x, y):
+    for _ in range(3):
+        with tapejax.GradientTape() as tape:
+            tape.watch([w, x])
+            loss = tapejax.reduce_mean((x * w - y) ** 2)
+        dw, dx = tape.gradient(loss, [w, x])
+        w = w - 0.1 * dw
+    return w, loss
+
+
+DESCENT = """\
+def f(w, x, y):  # for x: float32[3], y: float32[3]
+    for _ in range(3):
+        loss, dw = jax.value_and_grad(lambda w: jnp.mean((x * w - y) ** 2))(w)
+        w = w - 0.1 * dw
+    return w, loss
+"""
+
+
+@pytest.mark.parametrize("way", ["plain", "function"])
+def test_the_loss_of_the_last_round_is_read(way):
+    args = normal(15, 3), normal(16, 3), normal(17, 3)
+    printed = tapejax.code(WAYS[way](descent), *args)
+    assert printed.code == DESCENT, printed.code
+    space = {"jax": jax, "jnp": jnp}
+    exec(printed.code, space)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, 1e-5), space["f"](*args), descent(*args))

@@ -308,6 +308,28 @@ def test_derivatives_in_a_function_are_jaxs():
     np.testing.assert_allclose(gradient, tape.gradient(y, w).numpy(), rtol=1e-5)
 
 
+def natural(w, x):
+    with tf.GradientTape() as tape:
+        tape.watch(w)
+        p = tf.sigmoid(tf.linalg.matvec(x, w))
+    J = tape.jacobian(p, w)
+    return tf.linalg.matvec(J, w) + tf.linalg.matvec(tf.matmul(J, J, transpose_a=True) + tf.eye(2), w)[0]
+
+
+def test_a_jacobian_in_a_function_is_jaxs():
+    args = jnp.array([0.5, -0.3]), jnp.arange(6.0).reshape(3, 2)
+    printed = tf.code(tf.function(natural), *args)
+    assert (
+        printed.code
+        == """\
+def f(w, x):  # for x: float32[3,2]
+    J = jax.jacfwd(lambda w: jax.nn.sigmoid(x @ w))(w)
+    return J @ w + ((J.T @ J + jnp.eye(2, dtype=jnp.float32)) @ w)[0]
+"""
+    )
+    np.testing.assert_allclose(pasted(printed)(*args), natural(*args), rtol=1e-5)
+
+
 def test_functions_of_jax_are_called():
     x, key = jnp.asarray(np.random.default_rng(0).normal(size=(2, 5, 2, 4)), jnp.float32), jax.random.PRNGKey(3)
 
