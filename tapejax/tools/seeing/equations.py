@@ -18,8 +18,10 @@ from ...jaxprs.lifting import run_equation
 from ...jaxprs.types import Equation, JaxProgram, Value, Values
 from ...places import Place, is_called, serves, transformation
 from ...tape import active
+from ...tape.derivative import DerivativeOp
 from ...tape.operation import Op
 from ...tape.recording import Entry
+from ...tape.slicing import Program, Step
 from ...tf.ops.custom_gradient import RuleOp, custom_gradient
 from ...tf.values.staging import TracedStep
 from ..writing.graph import ValueSet
@@ -70,6 +72,7 @@ class EquationReader:
         self.jaxpr, self.known, self.entries = jaxpr, known, entries
         self.retraced, self.steps, self.lifted = retraced, retraced.steps(jaxpr), lifted or {}
         self.constants = [v for v in known if v not in jaxpr.invars]
+        self._rules: dict[Op, tuple[RuleOp, Sequence[Any]]] = {}  # the calls of functions with a `tf.custom_gradient`
 
     def read(self, atoms: Sequence[Any]) -> list[Value]:
         """The values of variables; a value is itself."""
@@ -104,8 +107,32 @@ class EquationReader:
         if all(made) and isinstance(step.op, RuleOp):
             self._with_rule(equations[0], step, places)
         elif all(made):
-            self._note(step.op, step.inputs, step.outputs, places)
+            self._note(*self._with_calls(step), step.outputs, places)
         return any(made)
+
+    def _with_calls(self, step: TracedStep) -> tuple[Op, Sequence[Any]]:
+        """A step's operation and inputs. If it is a derivative, its calls of functions with a rule take what these took, in place
+        of what a gradient function closed over in the trace."""
+        op, inputs, rules = step.op, step.inputs, self._rules
+        if not isinstance(op, DerivativeOp) or rules.keys().isdisjoint(op.program.ops):
+            return op, inputs
+        first = len(op.values(inputs))
+        outer = [*dict.fromkeys(v for each in op.program.ops if each in rules for v in rules[each][1])]
+        slots: dict[Any, int] = {slot: slot + len(outer) * (slot >= first) for slot in op.program.slots}
+        steps, wanted = list[Step](), {*map(slots.get, op.program.targets)}
+        for each in reversed(op.program.steps):
+            ins, outs = (tuple([slots[slot] for slot in side]) for side in (each.ins, each.outs))
+            if each.op in rules:
+                rule, own = rules[each.op]
+                stop = rule.results + rule.given
+                ins = (*ins[:stop], *(first + outer.index(v) for v in own))
+                each = each._replace(op=rule, active_ins=tuple([i for i in each.active_ins if i < stop]))
+            if not wanted.isdisjoint(outs):  # others led to what was closed over
+                steps.append(each._replace(ins=ins, outs=outs))
+                wanted.update(ins)
+        ends = ([slots.get(slot) for slot in side] for side in (op.program.targets, op.program.sources))
+        program = Program.of(steps[::-1], *ends)
+        return DerivativeOp(op.kind, op.take, program, op.seeded), (*inputs[:first], *outer, *inputs[first:])
 
     def _call(self, equations: Sequence[Equation], places: tuple[Place, ...]) -> bool:
         """Runs a call of a function of the user's under `jax.jit`."""
@@ -161,7 +188,8 @@ class EquationReader:
 
         inside = ValueSet(self.known[v] for each in forward for v in each.outvars if v in self.known)
         self.entries[:] = [entry for entry in self.entries if inside.isdisjoint(entry.outputs)]
-        self._note(_ruled(op, call), (*results, *inputs, *outer), step.outputs, places)
+        self._rules[op] = _ruled(op, call), outer
+        self._note(self._rules[op][0], (*results, *inputs, *outer), step.outputs, places)
 
     def _operation(self, equations: Sequence[Equation], outs: Sequence[Any], places: tuple[Place, ...]) -> None:
         ins = _read_by(equations)

@@ -254,6 +254,28 @@ def left_early(x, w):
     return tf.reduce_sum(h)
 
 
+@printed_as("""
+def f(x, w):  # for w: float32[3]
+    table = x[:, None] * x
+
+    def body(_, carry):
+        w, i = carry
+        w = 0.1 * w * table[i % 3] + table[:, i % 3] * table[i % 3, 1]
+        i = i + 1
+        return w, i
+
+    w, _ = jax.lax.fori_loop(0, 300, body, (w, jnp.int32(0)))
+    return jnp.sum(w)
+""")
+def by_index(x, w):
+    table = tf.multiply(x[:, None], x)
+    i = tf.constant(0)
+    while i < 300:
+        w = 0.1 * w * table[i % 3] + table[:, i % 3] * table[i % 3, 1]
+        i += 1
+    return tf.reduce_sum(w)
+
+
 # ---- tapes in the statements ----
 
 
