@@ -165,7 +165,7 @@ class Structured:
         self.active = ValueSet(line.inputs[i] for i in line.active_ins)
         made = dict(zip(jaxpr.outvars, line.outputs, strict=True))
         self.outputs = [made.get(v) for v in eqn.outvars]  # None for what nobody reads
-        self.retraced: Retraced | None = getattr(line.op, "retraced", None)
+        self.retraced: Retraced | None = getattr(line.op.fn, "retraced", None)
         self.called: dict[int, str] = {}  # what a statement stores its results under
 
     def callee(self, program: JaxProgram, consts: Values, given: Values, at_once: bool = False) -> Callee:

@@ -43,16 +43,6 @@ def run(
     return EquationReader(jaxpr, known, entries, retraced).entire(callers, around)
 
 
-class BodiesOp(Op):
-    """A loop or a choice that became one equation; `retraced`: the operations that are known of its bodies."""
-
-    __slots__ = ("retraced",)
-
-    def __init__(self, name: str, fn: Callable[..., Any], retraced: Retraced):
-        super().__init__(name, fn)
-        self.retraced = retraced
-
-
 class EquationReader:
     """A run of the equations of a function, of whose values some are `known`; its operations become `entries`.
 
@@ -195,10 +185,12 @@ class EquationReader:
         ins = _read_by(equations)
         program = self.jaxpr.replace(invars=ins, eqns=equations, outvars=outs)
         evaluated = functools.partial(run_equation, self.lifted)
-        op = BodiesOp(
-            _name(equations), lambda *inputs: evaluate(program, inputs, evaluated, lifted=self.lifted), self.retraced
-        )
-        self._note(op, ins, outs, places)
+
+        def fn(*inputs: Value) -> list[Value]:
+            return evaluate(program, inputs, evaluated, lifted=self.lifted)
+
+        vars(fn)["retraced"] = self.retraced  # what is known of the bodies of a loop or a choice
+        self._note(Op(_name(equations), fn), ins, outs, places)
 
     def _note(self, op: Op, ins: Sequence[Any], outs: Sequence[Any], places: tuple[Place, ...]) -> None:
         values = self.read(ins)

@@ -176,6 +176,7 @@ def part(entry: Entry, kept: Sequence[int]) -> Entry:
         inputs = [known.get(i) for i in range(len(jaxpr.invars))]
         return evaluate(flat, inputs, functools.partial(run_equation, {}), equations=equations)
 
+    vars(run).update(vars(entry.op.fn) if hasattr(entry.op.fn, "retraced") else {})
     if {eqn.primitive.name for eqn in programs[0].eqns}.issubset(contents.JIT):  # its cotangents are added up first
         run.__name__ = entry.op.name
         run = jax.jit(run)
