@@ -365,18 +365,11 @@ class Writer:
                 stored = callers.stored_by(here, part[0], others) if last and one else None
                 own = callers.stored_inside(part[0], later) if not (call or stored) and one else None
                 used = ValueMap(self.operands.get(here.call, ValueMap()).items() if len(wanted) > 1 else ())
-                outs = found[before].outs
-                # a tape gives gradients alone, of a value that the block has made
-                tapes = not all(
-                    here in self.calls_of(x) for x, key in scope.keys.items() if key in outs and x not in made
-                )
-                alone = (
-                    isinstance(part[0].op, DerivativeOp) and len(found[-1].outs) != len(part[0].outputs) and not tapes
-                )
+                alone = isinstance(part[0].op, DerivativeOp) and len(found[-1].outs) != len(part[0].outputs)
                 parts = bytecode(here.code).parts.get(here.instruction, ()) if last else ()
                 used.update(self._parts_of(part, () if alone and not call else parts, depth + 1 if call else None))
                 # a printed function gives its results in an order of its own
-                if user and not (call or tapes) and len(parts) == len(outs):
+                if user and not call and len(parts) == len(outs := found[before].outs):
                     named = zip(outs, parts, strict=True)
                     self.names.hints = {out: part for out, part in named if out and part != "_"} | self.names.hints
                 for x in wanted:
