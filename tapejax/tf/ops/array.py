@@ -103,14 +103,14 @@ def fill(dims: ShapeLike, value: TensorLike, name: str | None = None, layout: Ig
 
 def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None) -> Tensor:
     """An identity matrix, or a batch of them."""
-    rows = int(whole(num_rows, "num_rows"))
-    columns = rows if num_columns is None else int(whole(num_columns, "num_columns"))
+    columns = None if num_columns is None else int(whole(num_columns, "num_columns"))
     batch = () if batch_shape is None else shape_of(batch_shape, "batch_shape")
-    return op(_eye, shape=(*batch, rows, columns), dtype=requested(dtype))
+    return op(_eye, rows=int(whole(num_rows, "num_rows")), columns=columns, batch=batch, dtype=requested(dtype))
 
 
-def _eye(shape, dtype):
-    return jnp.broadcast_to(jnp.eye(*shape[-2:], dtype=dtype), shape)
+def _eye(rows, columns, batch, dtype):
+    matrix = mask_as(dtype, jnp.eye(rows, columns, dtype=bool))
+    return jnp.broadcast_to(matrix, batch + matrix.shape)
 
 
 def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dtype=None, name="range") -> Tensor:

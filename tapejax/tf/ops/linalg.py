@@ -105,8 +105,8 @@ def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_spa
     """The product of a matrix and a vector over the last axes; the others broadcast."""
     if transpose_a and adjoint_a:
         raise ValueError("matvec: only one of transpose_a and adjoint_a may be True")
-    if np.ndim(a) < 2 or np.ndim(b) < 1:
-        raise InvalidArgumentError(f"matvec: needs a matrix and a vector, got shapes {np.shape(a)} and {b.shape}")
+    if a.ndim < 2 or b.ndim < 1:
+        raise InvalidArgumentError(f"matvec: needs a matrix and a vector, got shapes {a.shape} and {b.shape}")
     matrix = _turned(a, "adjoint" if adjoint_a else "transpose" if transpose_a else "")
     return matrix @ b if b.ndim == 1 else (matrix @ b[..., None])[..., 0]
 
