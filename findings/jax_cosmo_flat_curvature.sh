@@ -1,8 +1,8 @@
 #!/bin/bash
 # jax-cosmo 0.1.0, JAX 0.10.2: the derivative of a distance by the curvature `Omega_k` is wrong, in silence, at a flat universe, which is
 # where a Fisher forecast takes it: -694.6 of `transverse_comoving_distance` at scale factor 0.5, and -465.5 and -464.8 on both sides.
-# The flat branch gives back the radial distance, without the term that curvature adds to it. `angular_diameter_distance` and
-# what is made of it (lensing kernels) have it, too.
+# The flat branch gives back the radial distance, without the term that curvature adds to it. `angular_diameter_distance`
+# has it, too.
 #
 # Guessed: -465.2, the difference quotient.
 # Seen, distances in Mpc/h:

@@ -1,6 +1,6 @@
 #!/bin/bash
 # NumPyro 0.22.0, JAX 0.10.2: the derivative of a `cdf` is the density, but not at the centre of two distributions: `Laplace.cdf` has 0
-# there, and `icdf` at 0.5, too (both are written with `sign` and `abs`); `StudentT.cdf` has nan. A Laplace truncated at its own
+# there, and `icdf` at 0.5, too; `StudentT.cdf` has nan. A Laplace truncated at its own
 # location has a gradient in silence that is wrong by 1: a fit that begins with `loc=0` and `low=0` is pushed where it is at rest.
 #
 # Guessed: the densities, 0.5 and 0.3676; 2 for the quantile; 0 for the truncated one.
